@@ -83,7 +83,7 @@ pub use trust::trust_file::{TrustFile, Trusted};
 pub use turn::assistant::{Assistant, MAX_REQUESTS, TOOL_RESULT_REQUIRED};
 pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;
-pub use turn::listener::{AgentPlace, Listener, ListenerSink, NoListener, TurnEvent};
+pub use turn::listener::{AgentCallPath, Listener, ListenerSink, NoListener, TurnEvent};
 pub use turn::response_requirements::ResponseRequirements;
 pub use turn::routing::Routing;
 pub use turn::run::{Turn, TurnEnd, TurnError, TurnReport, TurnSuspension};

@@ -41,7 +41,7 @@ pub(crate) fn read_file(file: &Path) -> Result<(String, Vec<u8>), CliError> {
 pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
     let folder = folder_of(path);
     let roots = Roots::new([folder.clone()])?;
-    Ok(FileLoader::new(Arc::new(roots), &folder).of_file(path))
+    Ok(FileLoader::new(Arc::new(roots), &folder).with_file(path))
 }
 
 /// Returns the files below a directory that `wanted` accepts, sorted by name.

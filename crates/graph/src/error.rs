@@ -53,8 +53,8 @@ impl NodeError {
         }
     }
 
-    /// Wraps another error and its message, for `map_err(NodeError::wrap)?`.
-    pub fn wrap(error: impl Error + Send + Sync + 'static) -> Self {
+    /// Wraps another error and its message, for `map_err(NodeError::from_error)?`.
+    pub fn from_error(error: impl Error + Send + Sync + 'static) -> Self {
         Self::new(error.to_string()).with_source(error)
     }
 

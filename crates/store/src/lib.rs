@@ -1,6 +1,6 @@
 //! Stores of chat sessions, and a conformance suite for any store.
 //!
-//! [`SqliteStore`] stores sessions in a file. The module `contract`, which requires the feature of
+//! [`SqliteStore`] stores sessions in a file. The module `conformance`, which requires the feature of
 //! that name, checks any store.
 //!
 //! The port is [`logue_harness::store::Store`]. A store on another medium implements that trait and
@@ -29,12 +29,12 @@
 //! # Features
 //!
 //! - `sqlite` (default): the store in a file.
-//! - `contract`: the suite that checks a store.
+//! - `conformance`: the suite that checks a store.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(feature = "contract")]
-pub mod contract;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stores;

@@ -130,10 +130,10 @@ async fn tools(ctx: NodeContext<Begun>, effects: Arc<Path>) -> Result<Update, No
             .append(true)
             .create(true)
             .open(&effects);
-        let mut file = file.map_err(NodeError::wrap)?;
+        let mut file = file.map_err(NodeError::from_error)?;
         file.write_all(format!("{}\n", call.id).as_bytes())
-            .map_err(NodeError::wrap)?;
-        file.sync_data().map_err(NodeError::wrap)?;
+            .map_err(NodeError::from_error)?;
+        file.sync_data().map_err(NodeError::from_error)?;
         let result = ChatMessage::tool(call.id, "worked");
         ctx.journal(result.to_json()).await?;
         results.push(result);

@@ -16,11 +16,11 @@ pub fn visibility(data: &[u8]) {
     let mut input = Input::new(data);
     let options = input.options();
     let text = input.rest();
-    of_openchatml(text);
+    from_openchatml(text);
     of_harmony(text, &options);
 }
 
-fn of_openchatml(text: &[u8]) {
+fn from_openchatml(text: &[u8]) {
     let document = parse(text);
     let view = View::new(&document);
     for frame in document.frames() {

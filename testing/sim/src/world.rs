@@ -398,7 +398,7 @@ impl World {
             let node = self.random.below(NODES);
             if let Some(harness) = self.nodes.get(node).cloned() {
                 let task = async move {
-                    drop(harness.work(&session.session).await);
+                    drop(harness.process_pending(&session.session).await);
                 };
                 self.tasks.push((Some(node), Box::pin(task)));
             }

@@ -19,7 +19,7 @@ use crate::prepare::source::{History, PromptOrigin, PromptSource};
 use crate::prompt::scope::{AgentRequest, AgentRunner, CachePolicy, PromptScope};
 use crate::transcript::item::NoTranscript;
 use crate::turn::budget::Budget;
-use crate::turn::listener::{AgentPlace, Listener, TurnEvent};
+use crate::turn::listener::{AgentCallPath, Listener, TurnEvent};
 use crate::turn::run::TurnEnd;
 
 impl AgentRunner for Environment {
@@ -67,13 +67,13 @@ async fn run_agent(
     let source = PromptSource::new(src, text)
         .with_origin(origin)
         .with_history(History::Prompt { message });
-    let place = AgentPlace {
+    let place = AgentCallPath {
         src: src.to_owned(),
         call_id: call_id.map(str::to_owned),
         depth: scope.depth,
     };
     let environment = Environment {
-        budget: Budget::of_turn().unwrap_or_else(|| environment.budget.clone()),
+        budget: Budget::current().unwrap_or_else(|| environment.budget.clone()),
         ..environment.clone()
     };
     let prepared = prepare_agent(&environment, source, scope).await;
@@ -130,7 +130,7 @@ async fn answer(
     environment: &Environment,
     prepared: Prepared,
     freshness: CachePolicy,
-    place: AgentPlace,
+    place: AgentCallPath,
 ) -> Result<String, WorldError> {
     let key = {
         let offered = prepared.assistant.toolbox.current().await;
@@ -180,7 +180,7 @@ async fn answer(
 /// Forwards the events of an agent with its place.
 struct AgentListener {
     listener: Arc<dyn Listener>,
-    place: Arc<AgentPlace>,
+    place: Arc<AgentCallPath>,
 }
 
 impl Listener for AgentListener {

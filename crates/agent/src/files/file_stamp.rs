@@ -16,7 +16,7 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         let (len, modified) = (metadata.len(), metadata.modified().ok());
         #[cfg(unix)]
         {
@@ -39,8 +39,8 @@ impl FileStamp {
         }
     }
 
-    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
-        Ok(Self::of(&file.metadata()?))
+    pub(crate) fn from_file(file: &File) -> io::Result<Self> {
+        Ok(Self::from_metadata(&file.metadata()?))
     }
 
     /// Returns whether both are the same file, changed or not.
@@ -51,7 +51,7 @@ impl FileStamp {
     /// Copies the mode of the replaced file, and its owner as far as permitted.
     pub(crate) fn give_owner_and_mode(self, replaced: &File, replacement: &File) -> io::Result<()> {
         #[cfg(unix)]
-        if Self::of_file(replacement)?.owner != self.owner {
+        if Self::from_file(replacement)?.owner != self.owner {
             let (user, group) = self.owner;
             // Only root may give files away; others may be able to set the group.
             if std::os::unix::fs::fchown(replacement, Some(user), Some(group)).is_err() {

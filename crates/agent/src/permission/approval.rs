@@ -76,7 +76,7 @@ impl Decision {
 
 impl<'a> ApprovalSignal<'a> {
     /// Reads the state's decision on the `n`-th approval of an invocation.
-    pub(crate) fn of(state: &'a State, invocation: &str, n: u64) -> Self {
+    pub(crate) fn from_state(state: &'a State, invocation: &str, n: u64) -> Self {
         Self {
             approval: state.json(APPROVAL).unwrap_or(&Value::Null),
             note: state.json(NOTE).and_then(Value::as_str).unwrap_or(""),

@@ -99,15 +99,15 @@ impl Permissions {
     /// Returns the permissions of an agent whose prompt at `path` declares `declared`.
     ///
     /// Approval cannot be requested there.
-    pub(crate) fn of_agent(mut self, path: &Path, declared: &PromptDeclarations) -> Self {
+    pub(crate) fn for_agent(mut self, path: &Path, declared: &PromptDeclarations) -> Self {
         let path = path.display().to_string();
-        self.trust = self.trust.of_agent(&path, declared);
+        self.trust = self.trust.for_agent(&path, declared);
         self.agent = Some(path);
         self.without_asking()
     }
 
     /// Returns the disposition of a tool's calls.
-    pub fn of(&self, tool: &str) -> Permission {
+    pub fn permission(&self, tool: &str) -> Permission {
         self.decide(tool).permission
     }
 

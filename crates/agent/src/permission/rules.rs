@@ -41,10 +41,10 @@ pub struct PermissionFile {
 /// let rules = ["*=deny", "git_*=ask", "git_push=deny", "git_log=allow"];
 /// let rules: Vec<PermissionRule> = rules.iter().map(|rule| rule.parse()).collect::<Result<_, _>>()?;
 /// let permissions = rules.into_iter().fold(Permissions::new(), Permissions::with);
-/// assert_eq!(permissions.of("git_log"), Permission::Allow);
-/// assert_eq!(permissions.of("git_push"), Permission::Deny);
-/// assert_eq!(permissions.of("git_commit"), Permission::Ask);
-/// assert_eq!(permissions.of("deploy"), Permission::Deny);
+/// assert_eq!(permissions.permission("git_log"), Permission::Allow);
+/// assert_eq!(permissions.permission("git_push"), Permission::Deny);
+/// assert_eq!(permissions.permission("git_commit"), Permission::Ask);
+/// assert_eq!(permissions.permission("deploy"), Permission::Deny);
 /// # Ok::<(), logue_agent::PermissionRuleError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

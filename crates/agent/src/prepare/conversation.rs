@@ -18,7 +18,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// The conversation of a prompt; it ends with a message that a model can answer.
-    pub(crate) fn of_prompt(
+    pub(crate) fn from_prompt(
         prompt: &Prompt,
         name: &str,
         history: &History,

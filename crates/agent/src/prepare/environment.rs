@@ -185,7 +185,7 @@ impl Environment {
         let roots = Roots::new(folders).map_err(PrepareError::Roots)?;
         let mut files = FileLoader::new(Arc::new(roots), &source.transcript_folder());
         if let Some(path) = source.file() {
-            files = files.of_file(path);
+            files = files.with_file(path);
         }
         let mut scope = PromptScope::new(files, self.shell.clone());
         scope.kept.extend(source.transcript.clone());

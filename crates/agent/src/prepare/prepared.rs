@@ -114,8 +114,8 @@ pub(crate) async fn prepare_agent(
         PromptOrigin::File(path) => path.clone(),
         _ => source.name.clone().into(),
     };
-    let declared = PromptDeclarations::of(prompt.tools.iter(), scope.files.roots().base());
-    let permissions = environment.permissions.clone().of_agent(&path, &declared);
+    let declared = PromptDeclarations::from_tools(prompt.tools.iter(), scope.files.roots().base());
+    let permissions = environment.permissions.clone().for_agent(&path, &declared);
     assemble(environment, &source, prompt, scope, permissions).await
 }
 
@@ -203,7 +203,7 @@ async fn refine(
 async fn evaluate(scope: &PromptScope, source: &PromptSource) -> Result<Prompt, PrepareError> {
     let prompt = match source.language {
         PromptLanguage::ChatMd => scope.load(&source.name, &source.text).await,
-        PromptLanguage::OpenChatMl => Prompt::of_openchatml(&source.name, &source.text),
+        PromptLanguage::OpenChatMl => Prompt::from_openchatml(&source.name, &source.text),
     };
     let errors = prompt.diagnostics.iter().filter(|found| found.is_error());
     let errors: Vec<Diagnostic> = errors.cloned().collect();
@@ -237,7 +237,8 @@ async fn assemble(
     let offered = toolbox.current().await.into_owned();
     require_approver(environment, source, &offered, &permissions)?;
     let redaction = &environment.redaction;
-    let conversation = Conversation::of_prompt(&prompt, &source.name, &source.history, redaction)?;
+    let conversation =
+        Conversation::from_prompt(&prompt, &source.name, &source.history, redaction)?;
     let requirements = environment.requirements.clone();
     let checked = requirements.check(offered.definitions());
     checked.map_err(PrepareError::Requirements)?;

@@ -70,7 +70,7 @@ impl FileLoader {
 
     /// Names the file of the prompt, so that an import of it is detected.
     #[must_use]
-    pub fn of_file(mut self, path: &Path) -> Self {
+    pub fn with_file(mut self, path: &Path) -> Self {
         self.file = path.canonicalize().ok();
         self
     }

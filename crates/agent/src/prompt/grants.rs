@@ -24,7 +24,7 @@ impl PromptScope {
         let mut grant = Grant::default();
         let loaded = load(name, text, &mut self.files.clone());
         let document = loaded.document();
-        grant.own = PromptDeclarations::of(document.tools(), self.files.roots().base());
+        grant.own = PromptDeclarations::from_tools(document.tools(), self.files.roots().base());
         let mut known = BTreeSet::new();
         let mut waiting = self.agents_of(document);
         while let Some((path, text, inside)) = waiting.pop() {
@@ -33,7 +33,8 @@ impl PromptScope {
             }
             let loaded = load(&path, &text, &mut inside.files.clone());
             let document = loaded.document();
-            let declared = PromptDeclarations::of(document.tools(), inside.files.roots().base());
+            let declared =
+                PromptDeclarations::from_tools(document.tools(), inside.files.roots().base());
             waiting.extend(inside.agents_of(document));
             if !declared.is_empty() {
                 grant.agents.insert(path, declared);
@@ -67,7 +68,7 @@ impl PromptScope {
         let roots = Arc::new(Roots::new(folders).map_err(|error| error.to_string())?);
         Ok(Self {
             files: FileLoader::new(roots, folder.unwrap_or(Path::new("")))
-                .of_file(path)
+                .with_file(path)
                 .together_with(&self.files),
             kept: self.kept.clone(),
             shell: self.shell.clone(),

@@ -28,7 +28,7 @@ impl Prompt {
     ///
     /// Never fails: errors are among the diagnostics. Version 2.0 is an error, because it cannot
     /// escape appended text that spells a token. Linear in the text.
-    pub fn of_openchatml(name: &str, text: &str) -> Self {
+    pub fn from_openchatml(name: &str, text: &str) -> Self {
         let document = openchatml::parse(text.as_bytes());
         let mut diagnostics = document.diagnostics().to_vec();
         if let Some(header) = document.header().filter(|header| is_2_0(header)) {

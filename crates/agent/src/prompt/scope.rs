@@ -209,7 +209,7 @@ impl PromptScope {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut running = JoinSet::new();
         for request in requests {
-            let Some(errand) = Errand::of(&request.kind) else {
+            let Some(errand) = Errand::from_request(&request.kind) else {
                 continue;
             };
             let (this, id, permits) = (self.clone(), request.id, Arc::clone(&permits));
@@ -220,7 +220,7 @@ impl PromptScope {
             };
             // The events and the spend of an agent belong to the turn and the span of its caller.
             let errand = errand.in_current_span();
-            match Budget::of_turn() {
+            match Budget::current() {
                 Some(budget) => running.spawn(budget.for_agents(errand)),
                 None => running.spawn(errand),
             };
@@ -311,7 +311,7 @@ impl PromptScope {
 }
 
 impl Errand {
-    fn of(kind: &RequestKind<'_>) -> Option<Self> {
+    fn from_request(kind: &RequestKind<'_>) -> Option<Self> {
         match kind {
             RequestKind::Document(asked) => Some(Self::Document(
                 asked.src.to_owned(),

@@ -55,14 +55,14 @@ impl TranscriptFile {
     /// Locks an existing file and reads it.
     ///
     /// While another run holds the lock, `waiting` is called once and the lock is tried again until
-    /// `patience` ends.
+    /// `timeout` ends.
     ///
     /// # Errors
     /// Returns an error if the file stays locked, cannot be read and written, or cannot be
     /// replaced: a device, a pipe, or a file with a second name.
     pub fn open(
         path: &Path,
-        patience: Duration,
+        timeout: Duration,
         mut waiting: impl FnMut(),
     ) -> Result<Self, TranscriptError> {
         let failed = |error| io_error(path, "opened", error);
@@ -87,7 +87,7 @@ impl TranscriptFile {
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(io_error(path, "locked", error)),
             }
-            if started.elapsed() >= patience {
+            if started.elapsed() >= timeout {
                 return Err(TranscriptError::Busy(path.display().to_string()));
             }
             if !is_reported {
@@ -199,7 +199,7 @@ impl TranscriptFile {
             }
             Err(error) => return Err(failed(error)),
         };
-        let same = FileStamp::of_file(&file)
+        let same = FileStamp::from_file(&file)
             .map_err(failed)?
             .is_same_file(held.seen);
         if !same {
@@ -270,7 +270,7 @@ impl TranscriptFile {
             drop(std::fs::remove_file(&temporary));
             return placed;
         }
-        let seen = FileStamp::of_file(&file)?;
+        let seen = FileStamp::from_file(&file)?;
         self.held = Some(Held { file, seen });
         sync_folder(&self.path)?;
         Ok(true)
@@ -390,18 +390,18 @@ fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
 
 /// Returns whether the name leads to this file.
 fn leads_to(path: &Path, file: &File) -> bool {
-    let (Ok(named), Ok(held)) = (std::fs::metadata(path), FileStamp::of_file(file)) else {
+    let (Ok(named), Ok(held)) = (std::fs::metadata(path), FileStamp::from_file(file)) else {
         return false;
     };
-    FileStamp::of(&named).is_same_file(held)
+    FileStamp::from_metadata(&named).is_same_file(held)
 }
 
 fn is_unchanged(path: &Path, seen: FileStamp) -> bool {
-    std::fs::metadata(path).is_ok_and(|now| FileStamp::of(&now) == seen)
+    std::fs::metadata(path).is_ok_and(|now| FileStamp::from_metadata(&now) == seen)
 }
 
 fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, FileStamp)> {
-    let seen = FileStamp::of_file(file)?;
+    let seen = FileStamp::from_file(file)?;
     let mut content = Vec::new();
     file.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MAX_SOURCE_BYTES {

@@ -48,11 +48,11 @@ impl TranscriptItem {
     /// let call = ToolCall::new("c1", "read_file", "{}");
     /// let answer = ChatMessage::assistant("Let me look.").with_tool_calls(vec![call.clone()]);
     /// assert_eq!(
-    ///     TranscriptItem::of_answer(&answer),
+    ///     TranscriptItem::from_answer(&answer),
     ///     [TranscriptItem::assistant("Let me look."), TranscriptItem::ToolCall(call)]
     /// );
     /// ```
-    pub fn of_answer(answer: &ChatMessage) -> Vec<Self> {
+    pub fn from_answer(answer: &ChatMessage) -> Vec<Self> {
         let blocks = match &answer.content {
             Content::Absent => Vec::new(),
             Content::Text(text) => vec![ContentBlock::text(text.clone())],

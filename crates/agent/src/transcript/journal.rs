@@ -52,7 +52,7 @@ impl TranscriptJournal {
             Role::Assistant => {
                 inner
                     .transcript
-                    .append(&TranscriptItem::of_answer(&message))?;
+                    .append(&TranscriptItem::from_answer(&message))?;
                 inner.expect(message.tool_calls);
                 return Ok(0);
             }

@@ -42,7 +42,7 @@ pub(crate) struct PromptDeclarations {
 
 impl PromptDeclarations {
     /// Classifies the tools of a document in this directory.
-    pub(crate) fn of<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
+    pub(crate) fn from_tools<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
         let mut declared = Self::default();
         for tool in tools {
             let names = tool.exposed_names().into_iter().map(str::to_owned);

@@ -48,7 +48,7 @@ impl PromptTrust {
     ///
     /// It is covered in the state in which it was judged with its caller, and not if it has changed
     /// since.
-    pub(crate) fn of_agent(&self, path: &str, declared: &PromptDeclarations) -> Self {
+    pub(crate) fn for_agent(&self, path: &str, declared: &PromptDeclarations) -> Self {
         let Some(outer) = &self.0 else {
             return Self(None);
         };

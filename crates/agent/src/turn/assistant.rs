@@ -189,7 +189,7 @@ impl Shared {
     /// Runs the node `model`: one request and its answer.
     async fn ask_model(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let assistant = &self.assistant;
-        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        let mut progress = Progress::from_state(ctx.state(), ctx.invocation_id());
         progress.requests += 1;
         if progress.requests > assistant.max_requests as u64 {
             return Err(NodeError::new(format!(
@@ -284,7 +284,7 @@ impl Shared {
         if waiting.is_empty() {
             return Ok(update);
         }
-        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        let mut progress = Progress::from_state(ctx.state(), ctx.invocation_id());
         progress.approvals += 1;
         let pending = pending_message(&waiting);
         Ok(update
@@ -295,8 +295,9 @@ impl Shared {
     /// Runs the node `tools`: executes the permitted calls and refuses the others.
     async fn run_tools(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
-        let signal = ApprovalSignal::of(ctx.state(), ctx.invocation_id(), progress.approvals);
+        let mut progress = Progress::from_state(ctx.state(), ctx.invocation_id());
+        let signal =
+            ApprovalSignal::from_state(ctx.state(), ctx.invocation_id(), progress.approvals);
         if asks(ctx.state()) {
             let budget = &self.assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
@@ -385,7 +386,7 @@ async fn ask_person(
         .iter()
         .filter(|gated| gated.decision.permission == Permission::Ask)
         .collect();
-    let progress = Progress::of(ctx.state(), ctx.invocation_id());
+    let progress = Progress::from_state(ctx.state(), ctx.invocation_id());
     let id = ctx.invocation_id();
     let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
     match ctx.suspend(descriptor).await {}

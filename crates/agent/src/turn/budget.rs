@@ -98,7 +98,7 @@ impl Price {
     }
 
     /// The cost of tokens.
-    fn of(&self, usage: Usage) -> f64 {
+    fn cost(&self, usage: Usage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let full = usage.input_tokens - cached;
         let cached_price = self.cached_input.unwrap_or(self.input);
@@ -221,7 +221,7 @@ impl Budget {
         let spent = Spend {
             usage: answer.usage,
             tokens: counted.input_tokens.saturating_add(counted.output_tokens),
-            cost: price.map(|price| price.of(counted)),
+            cost: price.map(|price| price.cost(counted)),
         };
         self.spend(spent);
         spent
@@ -255,7 +255,7 @@ impl Budget {
     }
 
     /// The budget for agents of the current turn, inside one.
-    pub(crate) fn of_turn() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         OF_TURN.try_with(Clone::clone).ok()
     }
 

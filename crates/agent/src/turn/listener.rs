@@ -60,7 +60,7 @@ pub enum TurnEvent {
     /// An event of an agent that a prompt or a tool runs.
     OfAgent {
         /// The agent.
-        agent: Arc<AgentPlace>,
+        agent: Arc<AgentCallPath>,
         /// The event of the agent's own turn.
         event: Box<TurnEvent>,
     },
@@ -78,7 +78,7 @@ pub enum TurnEvent {
 /// The agent that an event comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AgentPlace {
+pub struct AgentCallPath {
     /// The agent's prompt, as its caller names it.
     pub src: String,
     /// The call that runs the agent; `None` if a prompt does while it is read.

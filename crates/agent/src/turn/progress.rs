@@ -33,16 +33,16 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Returns the counts of `invocation`: those of the state, or zero if they belong to another.
-    pub(crate) fn of(state: &State, invocation: &str) -> Self {
-        let fresh = Self {
+    pub(crate) fn from_state(state: &State, invocation: &str) -> Self {
+        let initial = Self {
             invocation: invocation.to_owned(),
             ..Self::default()
         };
         let Some(turn) = state.json(TURN) else {
-            return fresh;
+            return initial;
         };
         if turn.get("invocation").and_then(Value::as_str) != Some(invocation) {
-            return fresh;
+            return initial;
         }
         let count = |key: &str| turn.get(key).and_then(Value::as_u64);
         Self {
@@ -54,7 +54,7 @@ impl Progress {
                 .and_then(Value::as_str)
                 .unwrap_or("")
                 .to_owned(),
-            ..fresh
+            ..initial
         }
     }
 

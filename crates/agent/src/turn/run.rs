@@ -86,9 +86,9 @@ impl TurnReport {
     /// Builds the report of a session's turn.
     ///
     /// The cost is known if the turn ran in this process.
-    pub fn of_session(turn: &CompletedTurn) -> Self {
+    pub fn from_session(turn: &CompletedTurn) -> Self {
         let progress = turn.final_state.as_ref();
-        let progress = progress.map(|state| Progress::of(state, &turn.invocation_id));
+        let progress = progress.map(|state| Progress::from_state(state, &turn.invocation_id));
         let progress = progress.unwrap_or_default();
         Self {
             usage: progress.spent.usage,
@@ -158,7 +158,7 @@ impl Turn {
         }
         match graph.invoke(start).await {
             RunOutcome::Completed(completed) => {
-                let progress = Progress::of(&completed.state, &completed.invocation_id);
+                let progress = Progress::from_state(&completed.state, &completed.invocation_id);
                 Ok(TurnEnd::Completed(report(
                     &completed.state,
                     &progress,

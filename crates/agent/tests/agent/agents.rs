@@ -100,7 +100,7 @@ impl Stage {
         if self.cache {
             agents.agent_responses = Some(ResponseCache::new(cache, Duration::from_hours(1)));
         }
-        let world = FileLoader::new(roots, &prompts).of_file(&prompts.join("main.md"));
+        let world = FileLoader::new(roots, &prompts).with_file(&prompts.join("main.md"));
         PromptScope::new(world, ShellOptions::default()).with_agents(Arc::new(agents))
     }
 

@@ -170,7 +170,7 @@ proptest! {
         for (content, exchanges) in turn {
             let calls: Vec<ToolCall> = exchanges.iter().map(|(call, _)| call.clone()).collect();
             let answer = ChatMessage::assistant(content).with_tool_calls(calls);
-            file.append(&TranscriptItem::of_answer(&answer)).unwrap();
+            file.append(&TranscriptItem::from_answer(&answer)).unwrap();
             let answer = canonical(answer);
             if answer.content != Content::Absent || !answer.tool_calls.is_empty() {
                 history.push(answer);
@@ -239,7 +239,7 @@ fn an_answer_as_it_stands_in_the_file() {
         ContentBlock::text("Now."),
     ])
     .with_tool_calls(vec![call.clone()]);
-    file.append(&TranscriptItem::of_answer(&answer)).unwrap();
+    file.append(&TranscriptItem::from_answer(&answer)).unwrap();
     let text = "ok".to_owned();
     file.append(&[TranscriptItem::ToolResponse { call, text }])
         .unwrap();
@@ -263,7 +263,8 @@ fn an_answer_as_it_stands_in_the_file() {
         signature: None,
         preamble: true,
     }]);
-    file.append(&TranscriptItem::of_answer(&preamble)).unwrap();
+    file.append(&TranscriptItem::from_answer(&preamble))
+        .unwrap();
     let written = "<assistant phase=\"commentary\">\nRAW|Let me see.|RAW</assistant>\n";
     assert!(fs::read_to_string(&path).unwrap().ends_with(written));
     let prompt = load(&path);
@@ -282,14 +283,14 @@ fn white_space_is_said_beside_a_call_and_nothing_alone() {
     let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
     let call = ToolCall::new("c1", "f", "{}");
     let answer = ChatMessage::assistant("\n\n").with_tool_calls(vec![call.clone()]);
-    file.append(&TranscriptItem::of_answer(&answer)).unwrap();
+    file.append(&TranscriptItem::from_answer(&answer)).unwrap();
     file.append(&[TranscriptItem::ToolResponse {
         call,
         text: String::new(),
     }])
     .unwrap();
     assert_eq!(
-        TranscriptItem::of_answer(&ChatMessage::assistant(" \n")),
+        TranscriptItem::from_answer(&ChatMessage::assistant(" \n")),
         []
     );
     let prompt = load(&path);

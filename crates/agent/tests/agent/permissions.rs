@@ -25,7 +25,7 @@ fn file(words: &[&str]) -> PermissionFile {
 fn grant(folder: &Path, name: &str) -> Grant {
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
-    let world = FileLoader::new(roots, folder).of_file(&folder.join(name));
+    let world = FileLoader::new(roots, folder).with_file(&folder.join(name));
     PromptScope::new(world, ShellOptions::default()).grant(name, &text)
 }
 
@@ -91,8 +91,8 @@ fn the_first_place_that_says_something_decides() {
             .with_project(file(project))
             .with_trust(standing.clone());
         let context = format!("{flags:?} {own:?} {project:?} {trust}");
-        assert_eq!(permissions.of("deploy"), expected, "{context}");
-        let unattended = permissions.without_asking().of("deploy");
+        assert_eq!(permissions.permission("deploy"), expected, "{context}");
+        let unattended = permissions.without_asking().permission("deploy");
         assert_eq!(
             unattended,
             if expected == Ask { Deny } else { expected },
@@ -101,7 +101,7 @@ fn the_first_place_that_says_something_decides() {
     }
     let asked = Permissions::new().with_trust(not);
     assert_eq!(asked.decide("read_file").by, DecisionSource::Harmless);
-    assert_eq!(asked.of("a tool that a server names"), Ask);
+    assert_eq!(asked.permission("a tool that a server names"), Ask);
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn elements() -> Vec<TranscriptItem> {
     ])
     .with_tool_calls(vec![call.clone()]);
     let mut elements = vec![TranscriptItem::User(format!("use {SECRET}"))];
-    elements.extend(TranscriptItem::of_answer(&answer));
+    elements.extend(TranscriptItem::from_answer(&answer));
     let text = format!("it printed {SECRET}");
     elements.push(TranscriptItem::ToolResponse { call, text });
     elements

@@ -68,7 +68,7 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
         let message = format!("cannot use a directory of `{name}`: {error}");
         CliError::user("E-SOURCE-READ", message)
     })?;
-    let world = FileLoader::new(Arc::new(roots), &folder).of_file(path);
+    let world = FileLoader::new(Arc::new(roots), &folder).with_file(path);
     let grant = PromptScope::new(world, ShellOptions::default()).grant(&name, &text);
     let place = place_of(Some(path));
     if !grant.is_empty() {

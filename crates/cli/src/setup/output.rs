@@ -135,7 +135,7 @@ impl Output {
 
     /// Reports the completed turn of a session.
     pub(crate) fn answered(&self, turn: &CompletedTurn) {
-        let report = TurnReport::of_session(turn);
+        let report = TurnReport::from_session(turn);
         if self.json {
             let replies: Vec<Value> = turn.replies.iter().map(ChatMessage::to_json).collect();
             self.emit(&json!({

@@ -88,7 +88,7 @@ impl SuspendedFileTurn<'_> {
             now: SystemClock.now(),
         };
         let EnqueueResult::Entry { entry, .. } =
-            store.accept(&session, entry).await.map_err(failed)?
+            store.enqueue(&session, entry).await.map_err(failed)?
         else {
             return Err(busy(&session));
         };
@@ -107,7 +107,7 @@ impl SuspendedFileTurn<'_> {
         let id = self.turn.run.invocation_id();
         loop {
             let begun = store
-                .begin(&lease, id, SystemClock.now())
+                .claim_next(&lease, id, SystemClock.now())
                 .await
                 .map_err(failed)?;
             let Some(begun) = begun else {

@@ -37,14 +37,14 @@ impl StateSchema {
     /// }
     ///
     /// let empty = Search { question: String::new(), pages: vec![], best: None };
-    /// let schema = StateSchema::of(&empty)?.reduced("pages", Reducer::Append);
+    /// let schema = StateSchema::from_defaults(&empty)?.reduced("pages", Reducer::Append);
     /// assert_eq!(schema.field("pages").unwrap().field_type().to_string(), "list");
     /// # Ok::<_, logue_graph::NodeError>(())
     /// ```
     ///
     /// # Errors
     /// Returns an error if the value cannot be serialised as a JSON object.
-    pub fn of<S: Serialize>(defaults: &S) -> Result<Self, NodeError> {
+    pub fn from_defaults<S: Serialize>(defaults: &S) -> Result<Self, NodeError> {
         let fields = object(defaults)?.into_iter();
         Ok(fields.fold(Self::new(), |schema, (name, value)| {
             let field = Field::new(name, type_of(&value));
@@ -78,7 +78,7 @@ impl Update {
     ///
     /// # Errors
     /// Returns an error if the value cannot be serialised as a JSON object.
-    pub fn of<P: Serialize>(patch: &P) -> Result<Self, NodeError> {
+    pub fn from_patch<P: Serialize>(patch: &P) -> Result<Self, NodeError> {
         object(patch).map(Self::from)
     }
 }
@@ -87,7 +87,7 @@ impl<E: 'static> GraphBuilder<E> {
     /// Adds an async closure that reads and returns structs as a node.
     ///
     /// It returns a struct, or another value that serialises as a JSON object, with the fields that
-    /// change; see [`Update::of`].
+    /// change; see [`Update::from_patch`].
     #[must_use]
     pub fn add_typed_node<S, P, F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
@@ -98,7 +98,7 @@ impl<E: 'static> GraphBuilder<E> {
     {
         self.add_node_fn(name, move |ctx| {
             let running = ctx.state().to().map(|state| run(state, ctx));
-            async move { Update::of(&running?.await?) }
+            async move { Update::from_patch(&running?.await?) }
         })
     }
 }
@@ -169,7 +169,7 @@ fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, NodeError> {
         Ok(_) => Err(NodeError::new(
             "invalid state: expected a value with named fields",
         )),
-        Err(error) => Err(NodeError::wrap(error)),
+        Err(error) => Err(NodeError::from_error(error)),
     }
 }
 

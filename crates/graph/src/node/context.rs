@@ -162,8 +162,9 @@ impl<E> NodeContext<E> {
         let mut state = self.state.clone();
         if let Some(update) = update {
             let applied = state.apply(update.clone());
-            applied
-                .map_err(|error| NodeError::wrap(error).with_category("state_validation_error"))?;
+            applied.map_err(|error| {
+                NodeError::from_error(error).with_category("state_validation_error")
+            })?;
         }
         saver.save(state).await.map_err(|error| {
             if error.category().is_some() {

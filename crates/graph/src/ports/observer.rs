@@ -232,35 +232,35 @@ fn deliver(
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         for observer in observers.iter() {
-            tell(&**observer, &event, &info).await;
+            notify(&**observer, &event, &info).await;
         }
     })
 }
 
 /// Sends an event to one observer, and survives its errors and panics.
-async fn tell(observer: &dyn Observer, event: &NodeEvent, info: &RunInfo) {
+async fn notify(observer: &dyn Observer, event: &NodeEvent, info: &RunInfo) {
     let begun = catch_unwind(AssertUnwindSafe(|| observer.observe(event, info)));
-    let Ok(mut told) = begun else {
-        return complain(event, "it panicked");
+    let Ok(mut delivery) = begun else {
+        return warn_failure(event, "it panicked");
     };
     let polled = std::future::poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| told.as_mut().poll(cx))) {
+        match catch_unwind(AssertUnwindSafe(|| delivery.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
         }
     });
     match polled.await {
         Some(Ok(())) => {}
-        Some(Err(error)) => complain(event, error.category().unwrap_or("it failed")),
-        None => complain(event, "it panicked"),
+        Some(Err(error)) => warn_failure(event, error.category().unwrap_or("it failed")),
+        None => warn_failure(event, "it panicked"),
     }
     // The drop of the future may panic too.
-    if catch_unwind(AssertUnwindSafe(move || drop(told))).is_err() {
-        complain(event, "it panicked");
+    if catch_unwind(AssertUnwindSafe(move || drop(delivery))).is_err() {
+        warn_failure(event, "it panicked");
     }
 }
 
-fn complain(event: &NodeEvent, cause: &str) {
+fn warn_failure(event: &NodeEvent, cause: &str) {
     tracing::warn!(
         node = event.place.node_name(),
         phase = event.phase.as_str(),

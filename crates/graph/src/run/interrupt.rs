@@ -131,7 +131,7 @@ impl InterruptTable {
     /// Runs a step until it returns or its slot receives an interrupt.
     pub(crate) async fn attempt<T>(&self, slot: u64, mut step: BoxFuture<'_, T>) -> Attempt<T> {
         std::future::poll_fn(|cx| {
-            self.listen(slot, cx.waker());
+            self.register_waker(slot, cx.waker());
             let polled = step.as_mut().poll(cx);
             match (self.found(slot), polled) {
                 (Some(found), _) => Poll::Ready(Attempt::Interrupted(found)),
@@ -148,7 +148,7 @@ impl InterruptTable {
         wake(inner, slot);
     }
 
-    fn listen(&self, slot: u64, waker: &Waker) {
+    fn register_waker(&self, slot: u64, waker: &Waker) {
         let mut inner = self.lock();
         if let Some(slot) = inner.slot(slot) {
             match &mut slot.engine {

@@ -91,17 +91,17 @@ impl<E> Watch<E> {
         drop(progress);
         if repeated {
             // The attempt succeeded, but a middleware repeats it and discards its result.
-            self.told_completed(&self.attempt(before));
+            self.report_completed(&self.attempt(before));
         }
         let place = self.attempt(before + 1);
-        self.tell_of_start(&place);
+        self.report_start(&place);
         place
     }
 
     /// Reports the end of an attempt whose update was discarded.
     ///
     /// The state does not change.
-    fn told_completed(&self, place: &NodeLocation) {
+    fn report_completed(&self, place: &NodeLocation) {
         if let Some(state) = &self.pre_state {
             self.push(place, || Phase::Completed(Ok(state.clone())));
         }
@@ -116,7 +116,7 @@ impl<E> Watch<E> {
             source: source.clone(),
         };
         let end = || Phase::Completed(Err(Box::new(error())));
-        self.tell(&self.attempt(attempts), end, NodeEnd::Failed);
+        self.report_end(&self.attempt(attempts), end, NodeEnd::Failed);
     }
 
     /// Returns the last attempt that began.
@@ -145,19 +145,19 @@ impl<E> Watch<E> {
         let (begun, open) = (progress.begun, progress.open);
         drop(progress);
         if begun == 0 {
-            self.tell_of_start(&self.place);
+            self.report_start(&self.place);
         } else if !open {
             return;
         }
-        self.tell(&self.attempt(begun), phase, end);
+        self.report_end(&self.attempt(begun), phase, end);
     }
 
-    fn tell_of_start(&self, place: &NodeLocation) {
+    fn report_start(&self, place: &NodeLocation) {
         self.push(place, || Phase::Started);
         self.shared.emit(place, RunEvent::NodeStarted);
     }
 
-    fn tell(&self, place: &NodeLocation, phase: impl FnOnce() -> Phase, end: NodeEnd) {
+    fn report_end(&self, place: &NodeLocation, phase: impl FnOnce() -> Phase, end: NodeEnd) {
         self.push(place, phase);
         self.shared.emit(place, RunEvent::NodeEnded(end));
     }

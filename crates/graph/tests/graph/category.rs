@@ -68,47 +68,47 @@ async fn the_outermost_error_with_something_to_say_is_seen() {
             "slow down",
         ),
         (
-            NodeError::wrap(Foreign(Some(rate_limit()))),
+            NodeError::from_error(Foreign(Some(rate_limit()))),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(Arc::new(rate_limit())),
+            NodeError::from_error(Arc::new(rate_limit())),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(Box::new(rate_limit())),
+            NodeError::from_error(Box::new(rate_limit())),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(io::Error::other(rate_limit())),
+            NodeError::from_error(io::Error::other(rate_limit())),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(Arc::new(io::Error::other(Arc::new(rate_limit())))),
+            NodeError::from_error(Arc::new(io::Error::other(Arc::new(rate_limit())))),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(io::Error::other(Foreign(Some(rate_limit())))),
+            NodeError::from_error(io::Error::other(Foreign(Some(rate_limit())))),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(Arc::new(Foreign(Some(rate_limit())))),
+            NodeError::from_error(Arc::new(Foreign(Some(rate_limit())))),
             "provider_rate_limit",
             "slow down",
         ),
         (
-            NodeError::wrap(Arc::new(limit_reached())),
+            NodeError::from_error(Arc::new(limit_reached())),
             "max_steps_exceeded",
             "the run took 0 steps without reaching END; the next would have been the node `n`",
         ),
         (
-            NodeError::wrap(Arc::new(EngineError::EdgeException {
+            NodeError::from_error(Arc::new(EngineError::EdgeException {
                 node: "n".to_owned(),
                 source: rate_limit(),
             })),
@@ -116,16 +116,20 @@ async fn the_outermost_error_with_something_to_say_is_seen() {
             "slow down",
         ),
         (
-            NodeError::wrap(io::Error::other("only words")),
+            NodeError::from_error(io::Error::other("only words")),
             "node_exception",
             "only words",
         ),
         (
-            NodeError::wrap(io::Error::from(io::ErrorKind::NotFound)),
+            NodeError::from_error(io::Error::from(io::ErrorKind::NotFound)),
             "node_exception",
             "entity not found",
         ),
-        (NodeError::wrap(Foreign(None)), "node_exception", "foreign"),
+        (
+            NodeError::from_error(Foreign(None)),
+            "node_exception",
+            "foreign",
+        ),
         (NodeError::new("only words"), "node_exception", "only words"),
     ];
     for (error, category, diagnostic) in cases {
@@ -140,7 +144,7 @@ async fn the_outermost_error_with_something_to_say_is_seen() {
 #[tokio::test]
 async fn a_graph_inside_a_node_is_seen_through_too() {
     let inner = raised(rate_limit()).await;
-    let outer = raised(NodeError::wrap(inner)).await;
+    let outer = raised(NodeError::from_error(inner)).await;
     assert_eq!(outer.derived_category(), "provider_rate_limit");
     assert_eq!(outer.diagnostic(), "slow down");
 
@@ -151,7 +155,7 @@ async fn a_graph_inside_a_node_is_seen_through_too() {
         .errored()
         .unwrap()
         .error;
-    let outer = raised(NodeError::wrap(inner)).await;
+    let outer = raised(NodeError::from_error(inner)).await;
     assert_eq!(outer.derived_category(), "max_steps_exceeded");
     assert_eq!(
         outer.diagnostic(),

@@ -186,7 +186,7 @@ async fn every_attempt_has_its_events_and_every_failure_its_error() {
         let records = Records::default();
         let graph = compile(builder.observe(records.clone())).unwrap();
         let _outcome = graph.invoke(nothing()).await;
-        let told: Vec<_> = records
+        let found: Vec<_> = records
             .0
             .taken()
             .iter()
@@ -195,7 +195,7 @@ async fn every_attempt_has_its_events_and_every_failure_its_error() {
                 line.replace(" None []", "")
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 }
 
@@ -266,7 +266,7 @@ async fn a_slow_observer_holds_up_no_node_and_is_told_all_in_the_end() {
     assert_eq!(notes.taken(), [""; 0], "the run did not wait for it");
     let _done = run("2").await;
     graph.drain().await;
-    let expected = ["1", "2"].map(|id| OF_ONE.map(|told| format!("{id} {told}")));
+    let expected = ["1", "2"].map(|id| OF_ONE.map(|event| format!("{id} {event}")));
     assert_eq!(notes.taken(), expected.concat());
     graph.drain().await;
 }

@@ -51,12 +51,12 @@ async fn what_passes_in_and_out() {
         (Mapping::new().without_outputs(), vec!["before", "after"], 2),
     ];
     for (mapping, logged, count) in cases {
-        let told = format!("{mapping:?}");
+        let found = format!("{mapping:?}");
         let graph = compile(around(leaf(), mapping)).unwrap();
         let done = graph.invoke(nothing()).await.completed().unwrap();
-        assert_eq!(log(&done.state), logged, "{told}");
-        assert_eq!(int(&done.state, "count"), count, "{told}");
-        assert_eq!(done.steps, 3, "{told}");
+        assert_eq!(log(&done.state), logged, "{found}");
+        assert_eq!(int(&done.state, "count"), count, "{found}");
+        assert_eq!(done.steps, 3, "{found}");
     }
 }
 
@@ -71,9 +71,9 @@ fn a_mapping_of_fields_that_are_not_there_is_found_when_compiling() {
     for (mapping, field, side) in cases {
         let error = compile(around(leaf(), mapping)).unwrap_err();
         assert_eq!(error.name(), "mapping_references_undeclared_field");
-        let told =
+        let found =
             format!("the node `sub` refers to the field `{field}`, which {side} does not declare");
-        assert_eq!(error.to_string(), told);
+        assert_eq!(error.to_string(), found);
     }
 }
 
@@ -244,8 +244,8 @@ async fn contexts_inside_know_the_way() {
     let reports = || {
         graph()
             .add_node_fn("inner", |ctx| async move {
-                let told = format!("{} {}", ctx.place().namespace().join("/"), ctx.step());
-                Ok(Update::new().with("log", json!([told])))
+                let found = format!("{} {}", ctx.place().namespace().join("/"), ctx.step());
+                Ok(Update::new().with("log", json!([found])))
             })
             .entry("inner")
             .add_edge("inner", END)

@@ -56,7 +56,7 @@ fn builder() -> GraphBuilder {
     let mut defaults = filled();
     defaults.maybe = None;
     defaults.listed = None;
-    GraphBuilder::new(StateSchema::of(&defaults).unwrap())
+    GraphBuilder::new(StateSchema::from_defaults(&defaults).unwrap())
         .entry("only")
         .add_edge("only", END)
 }
@@ -67,7 +67,7 @@ async fn a_struct_goes_in_and_comes_out_as_it_was() {
         assert_eq!(all, filled());
         Ok(Value::Object(serde_json::Map::new()))
     });
-    let start = Invocation::new(Update::of(&filled()).unwrap());
+    let start = Invocation::new(Update::from_patch(&filled()).unwrap());
     let done = compile(graph)
         .unwrap()
         .invoke(start)
@@ -142,9 +142,12 @@ async fn what_does_not_fit_is_an_error_of_the_node() {
         "invalid state: expected a value with named fields"
     );
     let unwritable = BTreeMap::from([((1, 2), 3)]);
-    assert!(Update::of(&unwritable).is_err());
+    assert!(Update::from_patch(&unwritable).is_err());
     let angry = Mood::Angry { at: "x".to_owned() };
-    assert!(StateSchema::of(&angry).is_ok(), "an object in JSON");
+    assert!(
+        StateSchema::from_defaults(&angry).is_ok(),
+        "an object in JSON"
+    );
     let graph = builder().add_typed_node("only", |_: Part, _| async {
         Err::<Patch, _>(NodeError::new("no luck"))
     });

@@ -13,9 +13,9 @@ use crate::clock::{Clock, Timestamp};
 use crate::sessions::Migrations;
 use crate::store::{SharedStore, Suspension};
 
-use super::listen::Listeners;
 use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages};
-use super::remembered::Remembered;
+use super::state_cache::StateCache;
+use super::subscribe::Listeners;
 use super::{ChatHarness, Inner, MESSAGES};
 
 /// The reason that a graph cannot hold conversations.
@@ -178,7 +178,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
             store: self.store,
             clock: self.clock,
             ids: self.ids,
-            remembered: Remembered::new(self.settings.config.cached_sessions),
+            state_cache: StateCache::new(self.settings.config.cached_sessions),
             settings: self.settings,
             listeners: Arc::<Listeners>::default(),
             locks: Mutex::default(),

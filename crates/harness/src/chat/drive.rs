@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::open::Opened;
 use super::signal::SignalError;
 use super::stream::{ChatEvent, Sink};
-use super::turn::Ran;
+use super::turn::RunResult;
 use super::{Inner, MESSAGES};
 
 impl<E: Send + 'static> Inner<E> {
@@ -29,7 +29,7 @@ impl<E: Send + 'static> Inner<E> {
         opened: &Opened,
         sink: &Sink<E>,
         span: &Span,
-    ) -> Ran {
+    ) -> RunResult {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
@@ -54,12 +54,12 @@ impl<E: Send + 'static> Inner<E> {
         };
         let run = match run {
             Ok(run) => run,
-            Err(failure) => return Ran::Refused(failure),
+            Err(failure) => return RunResult::Refused(failure),
         };
         match race(run, self.watch(lease)).await {
-            First::One(outcome) => Ran::Ended(outcome),
-            First::Other(Stop::Cancelled(mode)) => Ran::Cancelled(mode),
-            First::Other(Stop::Fenced) => Ran::Fenced,
+            First::One(outcome) => RunResult::Ended(outcome),
+            First::Other(Stop::Cancelled(mode)) => RunResult::Cancelled(mode),
+            First::Other(Stop::Fenced) => RunResult::Fenced,
         }
     }
 
@@ -100,9 +100,9 @@ impl<E: Send + 'static> Inner<E> {
                 "the suspended turn is not stored",
             )
         })?;
-        trace::goes_on(span, &descriptor_of(&suspension));
-        let told = |error: SignalError| Failure::new(error.category(), error.to_string());
-        let mut paused = paused_of(&suspension).map_err(told)?;
+        trace::record_resume(span, &descriptor_of(&suspension));
+        let refused = |error: SignalError| Failure::new(error.category(), error.to_string());
+        let mut paused = paused_of(&suspension).map_err(refused)?;
         if let Some(messages) = state.get(MESSAGES) {
             paused.set_field(MESSAGES, messages.clone());
         }
@@ -147,7 +147,7 @@ impl<E: Send + 'static> Inner<E> {
         }
         let sink = sink.clone();
         ports.with_events(move |from: &NodeLocation, event: RunEvent<E>| {
-            sink.tell(ChatEvent::Run {
+            sink.emit(ChatEvent::Run {
                 node: from.node_name().to_owned(),
                 event,
             });
@@ -191,7 +191,7 @@ impl Journal for TurnJournal {
                 .journal(&self.lease, &self.invocation_id, vec![entry]);
             noted.await.map_err(|error| {
                 let failure = Failure::save(&error, "session_save_failed");
-                NodeError::wrap(error).with_category(failure.category)
+                NodeError::from_error(error).with_category(failure.category)
             })
         })
     }

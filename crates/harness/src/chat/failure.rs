@@ -36,7 +36,7 @@ impl Failure {
     }
 
     /// A failure of the store.
-    fn of_store(category: &str, error: &StoreError) -> Self {
+    fn from_store(category: &str, error: &StoreError) -> Self {
         Self {
             transient: error.is_transient(),
             ..Self::new(category, error.to_string())
@@ -55,17 +55,17 @@ impl Failure {
 
     /// The store failed while a session was read.
     pub(super) fn load(error: &StoreError) -> Self {
-        Self::of_store("session_load_failed", error)
+        Self::from_store("session_load_failed", error)
     }
 
     /// The store failed while something was written.
-    pub(super) fn save(error: &StoreError, otherwise: &str) -> Self {
+    pub(super) fn save(error: &StoreError, fallback: &str) -> Self {
         let category = if error.is_conflict() {
             "session_write_conflict"
         } else {
-            otherwise
+            fallback
         };
-        Self::of_store(category, error)
+        Self::from_store(category, error)
     }
 
     /// The graph failed.

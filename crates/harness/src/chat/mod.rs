@@ -14,7 +14,7 @@
 //!   signal is one more entry of the inbox, consumed once.
 //!
 //! ```text
-//! send ─▶ validate ─▶ inbox ─▶ ┌ lease ─▶ begin ─▶ open ─▶ graph ─▶ commit ┐ ─▶ outcome
+//! send ─▶ validate ─▶ inbox ─▶ ┌ lease ─▶ claim ─▶ open ─▶ graph ─▶ commit ┐ ─▶ outcome
 //! signal ─▶ check ───▶ inbox ─▶ └─────────── until the entry is settled ─────┘ ─▶ listeners
 //! ```
 //!
@@ -46,8 +46,8 @@
 //! let graph = GraphBuilder::new(schema)
 //!     .add_node_fn("count", |ctx| async move {
 //!         let messages = ctx.state().list_of::<ChatMessage>("messages");
-//!         let said = messages.map_or(0, List::len);
-//!         let reply = ChatMessage::assistant(format!("{said} messages so far"));
+//!         let count = messages.map_or(0, List::len);
+//!         let reply = ChatMessage::assistant(format!("{count} messages so far"));
 //!         Ok(Update::new().with("messages", vec![reply]))
 //!     })
 //!     .entry("count")
@@ -70,16 +70,16 @@ mod builder;
 mod cancel;
 mod drive;
 mod failure;
-mod listen;
 mod open;
 mod options;
 mod outcome;
 mod raw;
 mod recovery;
-mod remembered;
 mod send;
 mod signal;
+mod state_cache;
 mod stream;
+mod subscribe;
 mod trace;
 mod turn;
 
@@ -88,7 +88,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use builder::{ChatGraphError, ChatHarnessBuilder, messages_field};
-pub use listen::Subscription;
 pub use options::{
     BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, PausedPolicy, SendOptions,
 };
@@ -96,14 +95,15 @@ pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
 pub use recovery::{continued, continues};
 pub use signal::{SignalError, SignalTarget};
 pub use stream::{ChatEvent, TurnStream};
+pub use subscribe::Subscription;
 
 use crate::clock::Clock;
 use crate::store::SharedStore;
 use logue_graph::{CompiledGraph, IdSource};
 
 use builder::Settings;
-use listen::Listeners;
-use remembered::Remembered;
+use state_cache::StateCache;
+use subscribe::Listeners;
 
 /// The field of the state that holds the conversation.
 pub(crate) const MESSAGES: &str = "messages";
@@ -131,7 +131,7 @@ struct Inner<E> {
     ids: Arc<dyn IdSource>,
     owner: String,
     settings: Settings,
-    remembered: Remembered,
+    state_cache: StateCache,
     listeners: Arc<Listeners>,
     /// One lock for each session that a task of this process works on.
     locks: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,

@@ -30,7 +30,7 @@ impl<E: Send + 'static> Inner<E> {
     pub(super) async fn open(&self, session: &str) -> Result<Opened, Failure> {
         let info = self.store.session(session).await;
         let info = info.map_err(|error| Failure::load(&error))?;
-        let known = self.remembered.take(session);
+        let known = self.state_cache.take(session);
         let Some(info) = info else {
             let state = self.graph.state(Update::new());
             let state =

@@ -47,7 +47,7 @@ impl<E: Send + 'static> ChatHarness<E> {
     ///
     /// # Errors
     /// The store failed; what is not settled is still in the inbox.
-    pub async fn work(&self, session_id: &str) -> Result<u64, StoreError> {
+    pub async fn process_pending(&self, session_id: &str) -> Result<u64, StoreError> {
         let inner = &self.inner;
         let lock = inner.lock_of(session_id);
         let _turn = lock.lock().await;
@@ -59,7 +59,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         let LeaseResult::Lease(lease) = acquired else {
             return Ok(0);
         };
-        let worked = inner.work_all(&lease).await;
+        let worked = inner.drain(&lease).await;
         drop(inner.store.release(&lease).await);
         worked
     }
@@ -89,7 +89,7 @@ impl<E: Send + 'static> Inner<E> {
             cancel: options.busy.cancel(),
             now: self.clock.now(),
         };
-        let accepted = self.store.accept(session, entry).await;
+        let accepted = self.store.enqueue(session, entry).await;
         if options.busy.cancel().is_some() {
             self.changed.notify_waiters();
         }
@@ -139,7 +139,7 @@ impl<E: Send + 'static> Inner<E> {
             let (now, lease) = (self.clock.now(), self.settings.config.lease);
             match self.store.acquire(session, &self.owner, now, lease).await {
                 Ok(LeaseResult::Lease(lease)) => {
-                    let worked = self.work_off(&lease, entry, sink).await;
+                    let worked = self.drain_until(&lease, entry, sink).await;
                     // A lease that cannot be given back expires.
                     drop(self.store.release(&lease).await);
                     match worked {
@@ -167,6 +167,6 @@ impl<E: Send + 'static> Inner<E> {
         let stored = stored.ok_or_else(|| {
             StoreError::Damaged(format!("entry {entry} of `{session}` has no outcome"))
         })?;
-        self.told(session, &stored).await.map(Some)
+        self.outcome_with_messages(session, &stored).await.map(Some)
     }
 }

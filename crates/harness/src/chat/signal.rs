@@ -114,7 +114,7 @@ impl<E: Send + 'static> ChatHarness<E> {
             let name = Some(waiting.signal_id.as_str());
             let id = &waiting.invocation_id;
             let signalled = inner.store.signal(id, name, payload, now).await?;
-            if let SignalResult::Entry { fresh: true, .. } = signalled {
+            if let SignalResult::Entry { is_new: true, .. } = signalled {
                 expired.push(waiting.signal_id);
             }
         }

@@ -11,7 +11,7 @@ use logue_graph::State;
 
 /// The cached state of a session.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct CachedState {
     /// Its state as of `seq` and `cursor`.
     pub(super) state: State,
     /// The number of messages of the history in the state.
@@ -24,18 +24,18 @@ pub(super) struct Known {
 
 /// A bounded number of states.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct StateCache {
     most: usize,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    sessions: HashMap<String, Known>,
+    sessions: HashMap<String, CachedState>,
     clock: u64,
 }
 
-impl Remembered {
+impl StateCache {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -44,7 +44,7 @@ impl Remembered {
     }
 
     /// Takes the cached state of a session; the task that runs its turn returns it.
-    pub(super) fn take(&self, session: &str) -> Option<Known> {
+    pub(super) fn take(&self, session: &str) -> Option<CachedState> {
         self.lock().sessions.remove(session)
     }
 
@@ -56,7 +56,7 @@ impl Remembered {
         let mut inner = self.lock();
         inner.clock += 1;
         let used = inner.clock;
-        let known = Known {
+        let known = CachedState {
             state,
             seq,
             cursor,

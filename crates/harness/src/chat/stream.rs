@@ -44,7 +44,7 @@ pub struct TurnStream<E = ()> {
 }
 
 impl<E: Send + 'static> TurnStream<E> {
-    fn of<F>(turn: impl FnOnce(Sink<E>) -> F) -> Self
+    fn from_turn<F>(turn: impl FnOnce(Sink<E>) -> F) -> Self
     where
         F: Future<Output = ChatTurnOutcome> + Send + 'static,
     {
@@ -104,7 +104,7 @@ impl<E> Sink<E> {
         Self(None)
     }
 
-    pub(super) fn tell(&self, event: ChatEvent<E>) {
+    pub(super) fn emit(&self, event: ChatEvent<E>) {
         if let Some(sender) = &self.0 {
             // The receiver is gone: the turn continues.
             drop(sender.send(event));
@@ -131,10 +131,10 @@ impl<E: Send + 'static> ChatHarness<E> {
         options: SendOptions,
     ) -> TurnStream<E> {
         let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
-        TurnStream::of(|sink| async move {
+        TurnStream::from_turn(|sink| async move {
             match inner.accept(&session, &message, options).await {
                 Ok(entry) => {
-                    sink.tell(ChatEvent::Accepted { entry });
+                    sink.emit(ChatEvent::Accepted { entry });
                     inner.settled(&session, entry, &sink).await
                 }
                 Err(failure) => inner.errored(failure, None),
@@ -155,8 +155,8 @@ impl<E: Send + 'static> ChatHarness<E> {
     ) -> Result<TurnStream<E>, SignalError> {
         let (session, entry) = self.inner.accept_signal(target, payload).await?;
         let inner = Arc::clone(&self.inner);
-        Ok(TurnStream::of(|sink| async move {
-            sink.tell(ChatEvent::Accepted { entry });
+        Ok(TurnStream::from_turn(|sink| async move {
+            sink.emit(ChatEvent::Accepted { entry });
             inner.settled(&session, entry, &sink).await
         }))
     }

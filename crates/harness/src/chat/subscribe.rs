@@ -68,7 +68,7 @@ impl Listeners {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, session: &str) -> Vec<Arc<Listener>> {
+    fn for_session(&self, session: &str) -> Vec<Arc<Listener>> {
         let listeners = self.lock();
         let mut of: Vec<_> = listeners
             .iter()
@@ -85,7 +85,7 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// Calls `callback` for each resumed turn of the session that completes or fails.
     ///
     /// Only turns that end from now on count, each once. Turns of other processes are reported when
-    /// [`listen`](Self::listen) or a turn of this process looks for them.
+    /// [`deliver_outcomes`](Self::deliver_outcomes) or a turn of this process looks for them.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -133,8 +133,8 @@ impl<E: Send + 'static> ChatHarness<E> {
     ///
     /// # Errors
     /// The store cannot be read; no undelivered outcome is skipped.
-    pub async fn listen(&self, session_id: &str) -> Result<(), StoreError> {
-        self.inner.tell(session_id).await
+    pub async fn deliver_outcomes(&self, session_id: &str) -> Result<(), StoreError> {
+        self.inner.deliver(session_id).await
     }
 
     /// The outcomes after a cursor, each with the cursor that follows it.
@@ -156,22 +156,27 @@ impl<E: Send + 'static> ChatHarness<E> {
             .await?;
         let mut outcomes = Vec::with_capacity(stored.len());
         for outcome in &stored {
-            outcomes.push((outcome.cursor, self.inner.told(session_id, outcome).await?));
+            outcomes.push((
+                outcome.cursor,
+                self.inner
+                    .outcome_with_messages(session_id, outcome)
+                    .await?,
+            ));
         }
         Ok(outcomes)
     }
 }
 
 impl<E: Send + 'static> Inner<E> {
-    pub(super) async fn tell(&self, session: &str) -> Result<(), StoreError> {
+    pub(super) async fn deliver(&self, session: &str) -> Result<(), StoreError> {
         const PAGE: usize = 100;
-        for listener in self.listeners.of(session) {
+        for listener in self.listeners.for_session(session) {
             let mut cursor = listener.cursor.lock().await;
             loop {
                 let page = self.store.outcomes_since(session, *cursor, PAGE).await?;
                 for stored in &page {
                     if is_for_listeners(stored) {
-                        let outcome = self.told(session, stored).await?;
+                        let outcome = self.outcome_with_messages(session, stored).await?;
                         *cursor = stored.cursor;
                         // A listener that panics harms neither the turn nor the other listeners.
                         drop(catch_unwind(AssertUnwindSafe(|| {
@@ -189,7 +194,7 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     /// A stored outcome with the messages that are its own.
-    pub(super) async fn told(
+    pub(super) async fn outcome_with_messages(
         &self,
         session: &str,
         stored: &StoredOutcome,

@@ -23,7 +23,7 @@ pub(super) fn turn(session: &str, invocation_id: &str) -> Span {
 }
 
 /// Records the signal from which a turn resumes.
-pub(super) fn goes_on(span: &Span, descriptor: &SignalDescriptor) {
+pub(super) fn record_resume(span: &Span, descriptor: &SignalDescriptor) {
     describe(span, descriptor);
 }
 

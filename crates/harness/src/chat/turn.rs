@@ -22,7 +22,7 @@ use super::stream::Sink;
 use super::{Inner, MESSAGES};
 
 /// The end of a run, as its turn sees it.
-pub(super) enum Ran {
+pub(super) enum RunResult {
     Ended(RunOutcome),
     /// It was asked to end.
     Cancelled(CancelMode),
@@ -33,7 +33,7 @@ pub(super) enum Ran {
 }
 
 /// The commit and outcome that end a turn.
-struct Ending {
+struct TurnCommit {
     /// The messages that become history, the entry's own first.
     messages: Vec<Value>,
     fields: Map<String, Value>,
@@ -42,12 +42,12 @@ struct Ending {
     /// The state that stands for the history then.
     state: Option<State>,
     /// The category if it cannot be committed.
-    otherwise: &'static str,
+    commit_failure_category: &'static str,
 }
 
 impl<E: Send + 'static> Inner<E> {
     /// Runs entries until `wanted` is settled.
-    pub(super) async fn work_off(
+    pub(super) async fn drain_until(
         &self,
         lease: &Lease,
         wanted: u64,
@@ -55,18 +55,18 @@ impl<E: Send + 'static> Inner<E> {
     ) -> Result<ChatTurnOutcome, Failure> {
         let none = Sink::none();
         loop {
-            let begun = self.begin(lease).await;
-            let begun = begun.map_err(|error| Failure::save(&error, "session_save_failed"))?;
-            let Some(begun) = begun else {
+            let claimed = self.claim_next(lease).await;
+            let claimed = claimed.map_err(|error| Failure::save(&error, "session_save_failed"))?;
+            let Some(claimed) = claimed else {
                 // Another owner settled it between two looks.
                 return Err(Failure::new(
                     "session_write_conflict",
                     "the entry was settled by another process",
                 ));
             };
-            let entry = begun.entry.entry;
+            let entry = claimed.entry.entry;
             let sink = if entry == wanted { sink } else { &none };
-            let outcome = self.next_entry(lease, begun, sink).await?;
+            let outcome = self.next_entry(lease, claimed, sink).await?;
             if entry == wanted {
                 return Ok(outcome);
             }
@@ -74,12 +74,16 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     /// Runs entries until none waits.
-    pub(super) async fn work_all(&self, lease: &Lease) -> Result<u64, StoreError> {
+    pub(super) async fn drain(&self, lease: &Lease) -> Result<u64, StoreError> {
         let mut settled = 0;
-        while let Some(begun) = self.begin(lease).await? {
-            let entry = begun.entry.entry;
+        while let Some(claimed) = self.claim_next(lease).await? {
+            let entry = claimed.entry.entry;
             // A failed entry has its outcome, and an entry taken over is settled by its new owner.
-            if self.next_entry(lease, begun, &Sink::none()).await.is_err() {
+            if self
+                .next_entry(lease, claimed, &Sink::none())
+                .await
+                .is_err()
+            {
                 return Ok(settled);
             }
             let now = self.store.entry(&lease.session, entry).await?;
@@ -91,21 +95,21 @@ impl<E: Send + 'static> Inner<E> {
         Ok(settled)
     }
 
-    async fn begin(&self, lease: &Lease) -> Result<Option<ClaimedEntry>, StoreError> {
+    async fn claim_next(&self, lease: &Lease) -> Result<Option<ClaimedEntry>, StoreError> {
         let id = self.ids.new_id();
-        self.store.begin(lease, &id, self.clock.now()).await
+        self.store.claim_next(lease, &id, self.clock.now()).await
     }
 
     async fn next_entry(
         &self,
         lease: &Lease,
-        begun: ClaimedEntry,
+        claimed: ClaimedEntry,
         sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let resumed = matches!(begun.entry.work, Some(EntryPayload::Resume { .. }));
-        let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
+        let resumed = matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }));
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let span = trace::turn(&lease.session, invocation_id);
-        let ended = self.run_entry(lease, begun, sink, &span);
+        let ended = self.run_entry(lease, claimed, sink, &span);
         let ended = ended.instrument(span.clone()).await;
         match &ended {
             Ok(outcome) => trace::turn_ended(&span, outcome),
@@ -115,7 +119,7 @@ impl<E: Send + 'static> Inner<E> {
         self.changed.notify_waiters();
         if resumed {
             // A listener that cannot be reached now catches up from its cursor the next time.
-            drop(self.tell(&lease.session).await);
+            drop(self.deliver(&lease.session).await);
         }
         Ok(outcome)
     }
@@ -123,49 +127,49 @@ impl<E: Send + 'static> Inner<E> {
     async fn run_entry(
         &self,
         lease: &Lease,
-        begun: ClaimedEntry,
+        claimed: ClaimedEntry,
         sink: &Sink<E>,
         span: &Span,
     ) -> Result<ChatTurnOutcome, Failure> {
         let session = &lease.session;
-        let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
+        let invocation_id = claimed.entry.invocation_id.clone().unwrap_or_default();
         let opened = match self.open(session).await {
             Ok(opened) => opened,
-            Err(failure) if stays(&begun, &failure) => return Err(failure),
+            Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
             Err(failure) => return self.give_up(lease, failure, &invocation_id).await,
         };
         let seq = opened.seq;
-        let first = match &begun.entry.work {
+        let first = match &claimed.entry.work {
             Some(EntryPayload::Message { message }) => Some(message.clone()),
             _ => None,
         };
-        let ran = if let Some(mode) = begun.cancel {
-            Ran::Cancelled(mode)
-        } else if begun.recovered && !is_untouched(&begun.notes) {
+        let ran = if let Some(mode) = claimed.cancel {
+            RunResult::Cancelled(mode)
+        } else if claimed.recovered && !is_untouched(&claimed.notes) {
             let ending = self.broken(
-                &begun.notes,
+                &claimed.notes,
                 first.as_ref(),
                 &invocation_id,
                 seq,
                 "turn_interrupted",
             );
-            return self.commit(lease, &begun, &opened, ending).await;
+            return self.commit(lease, &claimed, &opened, ending).await;
         } else {
-            self.drive(lease, &begun, &opened, sink, span).await
+            self.drive(lease, &claimed, &opened, sink, span).await
         };
         let ending = match ran {
-            Ran::Ended(RunOutcome::Completed(completed)) => {
+            RunResult::Ended(RunOutcome::Completed(completed)) => {
                 completed_turn(completed, &opened, first.is_some())
             }
-            Ran::Ended(RunOutcome::Suspended(suspended)) => {
+            RunResult::Ended(RunOutcome::Suspended(suspended)) => {
                 suspended_turn(*suspended, &opened, first.is_some())
             }
-            Ran::Ended(RunOutcome::Errored(errored)) => {
+            RunResult::Ended(RunOutcome::Errored(errored)) => {
                 let failure = Failure::engine(&errored.error);
-                if stays(&begun, &failure) {
+                if should_requeue(&claimed, &failure) {
                     return Err(failure);
                 }
-                let notes = if self.keeps(&failure) {
+                let notes = if self.retains_partial_work(&failure) {
                     self.notes_of(session, &invocation_id).await?
                 } else {
                     Vec::new()
@@ -173,23 +177,25 @@ impl<E: Send + 'static> Inner<E> {
                 if is_untouched(&notes) {
                     self.failed(failure, &invocation_id, seq)
                 } else {
-                    self.kept(&notes, first.as_ref(), &invocation_id, seq, failure)
+                    self.retained_ending(&notes, first.as_ref(), &invocation_id, seq, failure)
                 }
             }
-            Ran::Fenced => {
+            RunResult::Fenced => {
                 return Err(Failure::new(
                     "session_write_conflict",
                     "another process took the session over",
                 ));
             }
-            Ran::Refused(failure) if stays(&begun, &failure) => return Err(failure),
-            Ran::Refused(failure) => self.failed(failure, &invocation_id, seq),
-            Ran::Cancelled(CancelMode::Rollback) => self.failed(
+            RunResult::Refused(failure) if should_requeue(&claimed, &failure) => {
+                return Err(failure);
+            }
+            RunResult::Refused(failure) => self.failed(failure, &invocation_id, seq),
+            RunResult::Cancelled(CancelMode::Rollback) => self.failed(
                 Failure::new("turn_cancelled", "the turn was cancelled and undone"),
                 &invocation_id,
                 seq,
             ),
-            Ran::Cancelled(CancelMode::Interrupt) => {
+            RunResult::Cancelled(CancelMode::Interrupt) => {
                 let notes = self.notes_of(session, &invocation_id).await?;
                 self.broken(
                     &notes,
@@ -200,20 +206,20 @@ impl<E: Send + 'static> Inner<E> {
                 )
             }
         };
-        self.commit(lease, &begun, &opened, ending).await
+        self.commit(lease, &claimed, &opened, ending).await
     }
 
     /// Commits the end of a turn.
     ///
-    /// If that fails, the turn has failed, unless it [stays](stays).
+    /// If that fails, the turn has failed, unless it [stays queued](should_requeue).
     async fn commit(
         &self,
         lease: &Lease,
-        begun: &ClaimedEntry,
+        claimed: &ClaimedEntry,
         opened: &Opened,
-        ending: Ending,
+        ending: TurnCommit,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let added = ending.messages.len() as u64;
         // Fields of an earlier version that are not written anew stay in that version.
         let written = ending.state.is_some() || !opened.migrated;
@@ -230,7 +236,7 @@ impl<E: Send + 'static> Inner<E> {
         match self.store.commit(lease, commit).await {
             Ok(()) => {
                 if let Some(state) = ending.state {
-                    self.remembered.put(
+                    self.state_cache.put(
                         &lease.session,
                         state,
                         opened.seq + added,
@@ -240,8 +246,8 @@ impl<E: Send + 'static> Inner<E> {
                 Ok(ending.outcome)
             }
             Err(error) => {
-                let failure = Failure::save(&error, ending.otherwise);
-                if error.is_conflict() || stays(begun, &failure) {
+                let failure = Failure::save(&error, ending.commit_failure_category);
+                if error.is_conflict() || should_requeue(&claimed, &failure) {
                     return Err(failure);
                 }
                 self.give_up(lease, failure, invocation_id).await
@@ -283,9 +289,9 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     /// A turn of which nothing becomes history.
-    fn failed(&self, failure: Failure, invocation_id: &str, seq: u64) -> Ending {
+    fn failed(&self, failure: Failure, invocation_id: &str, seq: u64) -> TurnCommit {
         let outcome = self.errored(failure, Some(invocation_id.to_owned()));
-        Ending {
+        TurnCommit {
             messages: Vec::new(),
             fields: Map::new(),
             settle: Disposition::Done {
@@ -294,7 +300,7 @@ impl<E: Send + 'static> Inner<E> {
             },
             outcome,
             state: None,
-            otherwise: "session_save_failed",
+            commit_failure_category: "session_save_failed",
         }
     }
 
@@ -306,17 +312,17 @@ impl<E: Send + 'static> Inner<E> {
         invocation_id: &str,
         seq: u64,
         category: &str,
-    ) -> Ending {
+    ) -> TurnCommit {
         let diagnostic = match category {
             "turn_cancelled" => "the turn was cancelled; what it had done is in the history",
             _ => "the program ended during the turn; what it had done is in the history",
         };
         let failure = Failure::new(category, diagnostic);
-        self.kept(notes, first, invocation_id, seq, failure)
+        self.retained_ending(notes, first, invocation_id, seq, failure)
     }
 
     /// Returns whether the effects of a failed turn become history.
-    fn keeps(&self, failure: &Failure) -> bool {
+    fn retains_partial_work(&self, failure: &Failure) -> bool {
         let is_kept = self.settings.kept_failures.as_ref();
         is_kept.is_some_and(|is_kept| is_kept(&failure.category))
     }
@@ -329,21 +335,21 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     /// A turn that failed, of which what had happened becomes history.
-    fn kept(
+    fn retained_ending(
         &self,
         notes: &[Value],
         first: Option<&Value>,
         invocation_id: &str,
         seq: u64,
         failure: Failure,
-    ) -> Ending {
+    ) -> TurnCommit {
         let outcome = self.errored(failure, Some(invocation_id.to_owned()));
         let messages = completed_messages(first, notes);
         let stored = NewOutcome {
             kind: OutcomeKind::Cancelled,
             ..outcome.to_stored(seq + u64::from(first.is_some()))
         };
-        Ending {
+        TurnCommit {
             messages,
             fields: Map::new(),
             settle: Disposition::Done {
@@ -352,7 +358,7 @@ impl<E: Send + 'static> Inner<E> {
             },
             outcome,
             state: None,
-            otherwise: "session_save_failed",
+            commit_failure_category: "session_save_failed",
         }
     }
 }
@@ -362,8 +368,8 @@ impl<E: Send + 'static> Inner<E> {
 /// The sender of a message learns that it failed and can send it again. A signal was accepted for
 /// good and cannot be given again, so a brief outage of the store must not be the end of its turn:
 /// it is run again if nothing has happened in it, and else ends as an interrupted one.
-fn stays(begun: &ClaimedEntry, failure: &Failure) -> bool {
-    failure.transient && matches!(begun.entry.work, Some(EntryPayload::Resume { .. }))
+fn should_requeue(claimed: &ClaimedEntry, failure: &Failure) -> bool {
+    failure.transient && matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }))
 }
 
 /// The messages of a state from a position on. Costs those messages only.
@@ -395,15 +401,15 @@ fn changed_fields(opened: &Opened, after: &State) -> Map<String, Value> {
         .collect()
 }
 
-fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
+fn completed_turn(completed: Completed, opened: &Opened, has_message: bool) -> TurnCommit {
     let messages = messages_from(&completed.state, opened.seq);
-    let own = usize::from(said).min(messages.len());
+    let own = usize::from(has_message).min(messages.len());
     let outcome = ChatTurnOutcome::Completed(CompletedTurn {
         replies: replies(&messages, own),
         final_state: Some(completed.state.clone()),
         invocation_id: completed.invocation_id,
     });
-    Ending {
+    TurnCommit {
         fields: changed_fields(opened, &completed.state),
         settle: Disposition::Done {
             outcome: outcome.to_stored(opened.seq + own as u64),
@@ -412,13 +418,13 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
         messages: stored(&messages),
         outcome,
         state: Some(completed.state),
-        otherwise: "session_save_failed",
+        commit_failure_category: "session_save_failed",
     }
 }
 
-fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
+fn suspended_turn(suspended: Suspended, opened: &Opened, has_message: bool) -> TurnCommit {
     let messages = messages_from(&suspended.state, opened.seq);
-    let own = usize::from(said).min(messages.len());
+    let own = usize::from(has_message).min(messages.len());
     let pending_messages = replies(&messages, own);
     let descriptor = suspended.descriptor.clone();
     let state = suspended.state.clone();
@@ -428,7 +434,7 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
         pending_messages,
         invocation_id: suspended.invocation_id,
     });
-    Ending {
+    TurnCommit {
         fields: changed_fields(opened, &state),
         settle: Disposition::Suspended {
             suspension: NewSuspension {
@@ -445,6 +451,6 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
         messages: stored(&messages),
         outcome,
         state: Some(state),
-        otherwise: "suspension_persistence_failed",
+        commit_failure_category: "suspension_persistence_failed",
     }
 }

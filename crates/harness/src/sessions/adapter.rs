@@ -159,13 +159,16 @@ type Saved = Result<Option<u64>, StoreError>;
 
 impl SessionStore for StoreSessions {
     fn load<'a>(&'a self, session_id: &'a str) -> SessionResult<'a, Option<LoadedSession>> {
-        Box::pin(async move { self.read(session_id).await.map_err(told) })
+        Box::pin(async move { self.read(session_id).await.map_err(into_session_error) })
     }
 
     fn save(&self, record: SessionRecord, expected_version: Option<u64>) -> SessionResult<'_, u64> {
         Box::pin(async move {
             let session_id = record.session_id.clone();
-            let saved = self.write(record, expected_version).await.map_err(told)?;
+            let saved = self
+                .write(record, expected_version)
+                .await
+                .map_err(into_session_error)?;
             saved.ok_or(SessionStoreError::Conflict { session_id })
         })
     }
@@ -173,7 +176,7 @@ impl SessionStore for StoreSessions {
     fn delete<'a>(&'a self, session_id: &'a str) -> SessionResult<'a, ()> {
         Box::pin(async move {
             let deleted = self.store.delete(session_id).await;
-            deleted.map(drop).map_err(told)
+            deleted.map(drop).map_err(into_session_error)
         })
     }
 
@@ -183,7 +186,7 @@ impl SessionStore for StoreSessions {
                 prefix: filter.prefix,
                 limit: None,
             };
-            let listed = self.store.list(filter).await.map_err(told)?;
+            let listed = self.store.list(filter).await.map_err(into_session_error)?;
             let kept = listed.into_iter().filter(|info| info.has_state);
             let mut summaries: Vec<_> = kept
                 .map(|info| SessionSummary {
@@ -198,7 +201,7 @@ impl SessionStore for StoreSessions {
     }
 }
 
-fn told(error: StoreError) -> SessionStoreError {
+fn into_session_error(error: StoreError) -> SessionStoreError {
     SessionStoreError::Failed {
         message: error.to_string(),
         source: Some(Arc::new(error)),

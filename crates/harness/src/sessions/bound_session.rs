@@ -15,15 +15,15 @@ use super::record::{SessionRecord, SessionStore, SessionStoreError};
 use super::runtime::Sessions;
 
 /// The fields that a session gives a run, and the run's tie to it.
-pub(super) struct Loaded {
-    pub(super) bound: Bound,
+pub(super) struct LoadedRun {
+    pub(super) bound: BoundSession,
     pub(super) fields: Update,
     pub(super) existed: bool,
     pub(super) migrated: Vec<(String, String)>,
 }
 
 /// The tie of one run to its session. Nodes save through it, too.
-pub(super) struct Bound {
+pub(super) struct BoundSession {
     pub(super) session_id: String,
     store: Option<Arc<dyn SessionStore>>,
     projection: Arc<Projection>,
@@ -36,9 +36,9 @@ pub(super) struct Bound {
 
 impl<E: Send + 'static> Sessions<E> {
     /// Loads, migrates and projects a session. Without a store it has never been saved.
-    pub(super) async fn load(&self, session_id: &str) -> Result<Loaded, SessionError> {
+    pub(super) async fn load(&self, session_id: &str) -> Result<LoadedRun, SessionError> {
         let schema = self.graph.schema();
-        let mut bound = Bound {
+        let mut bound = BoundSession {
             session_id: session_id.to_owned(),
             store: self.store.clone(),
             projection: Arc::clone(&self.projection),
@@ -53,7 +53,7 @@ impl<E: Send + 'static> Sessions<E> {
         };
         let found = found.map_err(|error| SessionError::loading(session_id, error))?;
         let Some(found) = found else {
-            return Ok(Loaded {
+            return Ok(LoadedRun {
                 bound,
                 fields: Update::new(),
                 existed: false,
@@ -67,7 +67,7 @@ impl<E: Send + 'static> Sessions<E> {
             .migrate(from, schema.version(), record.state)?;
         bound.metadata = record.metadata;
         bound.version = AtomicU64::new(found.version);
-        Ok(Loaded {
+        Ok(LoadedRun {
             bound,
             fields: self.projection.given(migrated.fields, schema),
             existed: true,
@@ -76,7 +76,7 @@ impl<E: Send + 'static> Sessions<E> {
     }
 }
 
-impl Bound {
+impl BoundSession {
     /// The record to write for a session in this state.
     pub(super) fn write(&self, state: &State) -> SessionWrite {
         let version = self.version.load(Ordering::Relaxed);
@@ -107,22 +107,22 @@ impl Bound {
     }
 }
 
-impl SessionSaver for Bound {
+impl SessionSaver for BoundSession {
     fn save(&self, state: State) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(async move {
             let saved = Self::save(self, &state).await;
             saved.map_err(|error| {
                 let error = SessionError::saving(&self.session_id, error);
                 let category = error.category().to_owned();
-                NodeError::wrap(error).with_category(category)
+                NodeError::from_error(error).with_category(category)
             })
         })
     }
 }
 
-impl fmt::Debug for Bound {
+impl fmt::Debug for BoundSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound")
+        f.debug_struct("BoundSession")
             .field("session_id", &self.session_id)
             .field("version", &self.version)
             .finish_non_exhaustive()

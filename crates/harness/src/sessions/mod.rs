@@ -12,7 +12,7 @@
 //! ```
 
 mod adapter;
-mod bound;
+mod bound_session;
 mod error;
 mod memory;
 mod migration;
@@ -28,7 +28,7 @@ pub use error::SessionError;
 pub use memory::MemorySessionStore;
 pub use migration::{Migrated, MigrationError, Migrations};
 pub use outcome::{FailedRun, SessionOutcome};
-pub use paused::{Paired, PausedRecord, PausedStatus, PausedStore, SessionWrite};
+pub use paused::{CombinedStore, PausedRecord, PausedStatus, PausedStore, SessionWrite};
 pub use projection::Projection;
 pub use record::{
     LoadedSession, SessionRecord, SessionResult, SessionStore, SessionStoreError, SessionSummary,

@@ -131,12 +131,12 @@ impl<S: PausedStore + ?Sized> PausedStore for Arc<S> {
 /// cannot be saved; a process that dies in between leaves a session that is ahead and
 /// nothing to resume.
 #[derive(Clone, Debug)]
-pub struct Paired<S, P> {
+pub struct CombinedStore<S, P> {
     sessions: S,
     paused: P,
 }
 
-impl<S: SessionStore, P: PausedStore> Paired<S, P> {
+impl<S: SessionStore, P: PausedStore> CombinedStore<S, P> {
     /// Both stores as one. The second one is never given a session to save.
     pub const fn new(sessions: S, paused: P) -> Self {
         Self { sessions, paused }
@@ -154,7 +154,7 @@ impl<S: SessionStore, P: PausedStore> Paired<S, P> {
     }
 }
 
-impl<S: SessionStore, P: PausedStore> PausedStore for Paired<S, P> {
+impl<S: SessionStore, P: PausedStore> PausedStore for CombinedStore<S, P> {
     fn pause(
         &self,
         paused: PausedRecord,
@@ -193,7 +193,7 @@ impl<S: SessionStore, P: PausedStore> PausedStore for Paired<S, P> {
     }
 }
 
-impl<S: SessionStore, P: PausedStore> SessionStore for Paired<S, P> {
+impl<S: SessionStore, P: PausedStore> SessionStore for CombinedStore<S, P> {
     fn load<'a>(&'a self, session_id: &'a str) -> SessionResult<'a, Option<LoadedSession>> {
         self.sessions.load(session_id)
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use logue_graph::{EngineError, PausedRun, RunPorts};
 
-use super::bound::Bound;
+use super::bound_session::BoundSession;
 use super::error::SessionError;
 use super::outcome::{FailedRun, SessionOutcome};
 use super::paused::{PausedRecord, PausedStatus};
@@ -67,7 +67,14 @@ impl<E: Send + 'static> Sessions<E> {
         &self,
         invocation_id: &str,
         payload: &Map<String, Value>,
-    ) -> Result<(logue_graph::MergedResume<E>, PausedRecord, Option<Arc<Bound>>), SessionError> {
+    ) -> Result<
+        (
+            logue_graph::MergedResume<E>,
+            PausedRecord,
+            Option<Arc<BoundSession>>,
+        ),
+        SessionError,
+    > {
         let record = self.paused.paused(invocation_id).await;
         let record = record.map_err(|error| SessionError::loading(invocation_id, error))?;
         let record = record.ok_or_else(|| invalid(invocation_id, "no run of that id waits"))?;

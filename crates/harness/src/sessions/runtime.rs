@@ -11,12 +11,12 @@ use logue_graph::{
     StateError, Suspended, Update,
 };
 
-use super::bound::Bound;
+use super::bound_session::BoundSession;
 use super::error::SessionError;
 use super::memory::MemorySessionStore;
 use super::migration::Migrations;
 use super::outcome::{FailedRun, SessionOutcome};
-use super::paused::{Paired, PausedRecord, PausedStatus, PausedStore};
+use super::paused::{CombinedStore, PausedRecord, PausedStatus, PausedStore};
 use super::projection::Projection;
 use super::record::SessionStore;
 
@@ -58,7 +58,7 @@ impl<E> Clone for Sessions<E> {
 /// A session that was loaded for one run.
 #[derive(Clone, Debug)]
 pub struct OpenSession {
-    pub(super) bound: Arc<Bound>,
+    pub(super) bound: Arc<BoundSession>,
     pub(super) state: State,
     pub(super) existed: bool,
     pub(super) migrated: Vec<(String, String)>,
@@ -157,14 +157,14 @@ impl<E: Send + 'static> Sessions<E> {
 
     /// Keeps sessions in one store and suspended runs in another.
     ///
-    /// See [`Paired`] for the guarantees that two stores cannot give.
+    /// See [`CombinedStore`] for the guarantees that two stores cannot give.
     #[must_use]
     pub fn with_stores(
         self,
         sessions: impl SessionStore + 'static,
         paused: impl PausedStore + 'static,
     ) -> Self {
-        self.with_store(Paired::new(sessions, paused))
+        self.with_store(CombinedStore::new(sessions, paused))
     }
 
     /// Keeps suspended runs in a store, and no sessions.
@@ -298,7 +298,7 @@ impl<E: Send + 'static> Sessions<E> {
     async fn run(
         &self,
         mut invocation: Invocation<E>,
-        bound: Option<Arc<Bound>>,
+        bound: Option<Arc<BoundSession>>,
     ) -> SessionOutcome {
         if let Some(bound) = &bound {
             invocation = invocation.with_session_saver(Arc::clone(bound));
@@ -311,7 +311,7 @@ impl<E: Send + 'static> Sessions<E> {
     pub(super) async fn keep(
         &self,
         outcome: RunOutcome,
-        bound: Option<&Bound>,
+        bound: Option<&BoundSession>,
         round: u64,
     ) -> SessionOutcome {
         match outcome {
@@ -321,7 +321,11 @@ impl<E: Send + 'static> Sessions<E> {
         }
     }
 
-    async fn keep_completed(&self, completed: Completed, bound: Option<&Bound>) -> SessionOutcome {
+    async fn keep_completed(
+        &self,
+        completed: Completed,
+        bound: Option<&BoundSession>,
+    ) -> SessionOutcome {
         let Some(bound) = bound.filter(|_| self.auto_save) else {
             return SessionOutcome::Completed(completed);
         };
@@ -341,7 +345,7 @@ impl<E: Send + 'static> Sessions<E> {
     async fn keep_suspended(
         &self,
         suspended: Suspended,
-        bound: Option<&Bound>,
+        bound: Option<&BoundSession>,
         round: u64,
     ) -> SessionOutcome {
         let paused = PausedRecord {

@@ -87,14 +87,14 @@ macro_rules! layer {
 }
 
 layer! {
-    accept(session: &'a str, entry: NewEntry) -> EnqueueResult;
+    enqueue(session: &'a str, entry: NewEntry) -> EnqueueResult;
     entry(session: &'a str, entry: u64) -> Option<InboxEntry>;
     inbox(session: &'a str) -> Vec<InboxEntry>;
     request_cancel(session: &'a str, mode: CancelMode) -> bool;
     acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;
     renew(lease: &'a Lease, now: Timestamp, ttl: Duration) -> Option<CancelMode>;
     release(lease: &'a Lease) -> ();
-    begin(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>;
+    claim_next(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>;
     journal(lease: &'a Lease, invocation_id: &'a str, notes: Vec<Value>) -> ();
     commit(lease: &'a Lease, commit: Commit) -> ();
     signal(

@@ -17,8 +17,8 @@
 //! not happen. None of them holds anything between calls, so a turn of minutes locks nothing.
 //!
 //! ```text
-//! accept ─▶ inbox ─▶ acquire ─▶ begin ─▶ journal … ─▶ commit ─▶ history, outcome
-//!                       ▲                               └────▶ suspension ─▶ signal ─▶ inbox
+//! enqueue ─▶ inbox ─▶ acquire ─▶ claim_next ─▶ journal … ─▶ commit ─▶ history, outcome
+//!                        ▲                                    └────▶ suspension ─▶ signal ─▶ inbox
 //!                    renew while it takes
 //! ```
 //!
@@ -58,13 +58,13 @@ pub trait Store: Send + Sync {
     /// Puts an entry at the end of the inbox, and creates a missing session.
     ///
     /// An entry whose key the session has seen before is not put again: the first one is returned,
-    /// settled or not, with `fresh` false, and nothing else happens. With
+    /// settled or not, with `is_new` false, and nothing else happens. With
     /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs. With
     /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the id of the session is empty: no session has such an id.
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult>;
+    fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult>;
 
     /// An entry of the inbox, settled or not.
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>>;
@@ -119,7 +119,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Fenced`] as with [`renew`](Self::renew).
-    fn begin<'a>(
+    fn claim_next<'a>(
         &'a self,
         lease: &'a Lease,
         invocation_id: &'a str,

@@ -48,7 +48,7 @@ pub enum EnqueueResult {
         /// Its position in the session's inbox, from 1.
         entry: u64,
         /// Whether it was put now; otherwise its key was known.
-        fresh: bool,
+        is_new: bool,
         /// The number of entries in front of it.
         ahead: u64,
     },
@@ -122,7 +122,7 @@ pub enum LeaseResult {
     },
 }
 
-/// The result of [`begin`](super::Store::begin).
+/// The result of [`claim_next`](super::Store::claim_next).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimedEntry {
     /// The entry.
@@ -310,7 +310,7 @@ pub enum SignalResult {
         /// The entry.
         entry: u64,
         /// Whether it was put now; otherwise the suspension was signalled before.
-        fresh: bool,
+        is_new: bool,
     },
     /// No turn waits under that id.
     Unknown,

@@ -1,4 +1,4 @@
-//! Buckets of errors and what users are told.
+//! Buckets of errors and what users are reported.
 
 use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 

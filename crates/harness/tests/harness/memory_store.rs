@@ -53,27 +53,29 @@ async fn lease(store: &MemoryStore, owner: &str, now: u64) -> Lease {
 #[tokio::test]
 async fn an_entry_becomes_history_and_outcome() -> Result<(), StoreError> {
     let store = MemoryStore::new();
-    let first = store.accept("s", message("Hello.")).await?;
-    let second = store.accept("s", message("Are you there?")).await?;
+    let first = store.enqueue("s", message("Hello.")).await?;
+    let second = store.enqueue("s", message("Are you there?")).await?;
     let expected = |entry, ahead| EnqueueResult::Entry {
         entry,
-        fresh: true,
+        is_new: true,
         ahead,
     };
     assert_eq!((first, second), (expected(1, 0), expected(2, 1)));
 
     let lease = lease(&store, "me", 0).await;
-    let begun = store.begin(&lease, "i1", Timestamp(1)).await?;
+    let begun = store.claim_next(&lease, "i1", Timestamp(1)).await?;
     assert_eq!(begun.map(|begun| begun.entry.entry), Some(1));
-    let said = vec![json!({ "content": "Hello." }), json!({ "content": "Hi." })];
-    store.commit(&lease, done("i1", 0, said.clone())).await?;
+    let messages = vec![json!({ "content": "Hello." }), json!({ "content": "Hi." })];
+    store
+        .commit(&lease, done("i1", 0, messages.clone()))
+        .await?;
 
-    assert_eq!(store.history("s", 0, 10).await?, said);
+    assert_eq!(store.history("s", 0, 10).await?, messages);
     let settled = store.entry("s", 1).await?;
     let kept = settled.map(|entry| (entry.state, entry.work));
     assert_eq!(kept, Some((EntryState::Settled, None)));
     let outcomes = store.outcomes_since("s", 0, 10).await?;
-    let told: Vec<_> = outcomes
+    let reported: Vec<_> = outcomes
         .iter()
         .map(|outcome| {
             (
@@ -84,7 +86,7 @@ async fn an_entry_becomes_history_and_outcome() -> Result<(), StoreError> {
             )
         })
         .collect();
-    assert_eq!(told, [(1, 1, 1, 2)]);
+    assert_eq!(reported, [(1, 1, 1, 2)]);
     assert_eq!(store.inbox("s").await?.len(), 1);
     Ok(())
 }
@@ -92,9 +94,9 @@ async fn an_entry_becomes_history_and_outcome() -> Result<(), StoreError> {
 #[tokio::test]
 async fn an_owner_that_was_replaced_changes_nothing() -> Result<(), StoreError> {
     let store = MemoryStore::new();
-    store.accept("s", message("Hello.")).await?;
+    store.enqueue("s", message("Hello.")).await?;
     let slow = lease(&store, "slow", 0).await;
-    store.begin(&slow, "i1", Timestamp(1)).await?;
+    store.claim_next(&slow, "i1", Timestamp(1)).await?;
     store.journal(&slow, "i1", vec![json!("called")]).await?;
 
     let next = lease(&store, "next", 30_000).await;
@@ -109,7 +111,7 @@ async fn an_owner_that_was_replaced_changes_nothing() -> Result<(), StoreError> 
             ..
         })
     ));
-    let begun = store.begin(&next, "i2", Timestamp(2)).await?;
+    let begun = store.claim_next(&next, "i2", Timestamp(2)).await?;
     let found = begun.map(|begun| (begun.recovered, begun.notes, begun.entry.invocation_id));
     assert_eq!(
         found,

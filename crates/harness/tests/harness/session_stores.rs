@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use logue_graph::{CountingIds, END, Field, GraphBuilder, StateSchema, Update};
 use logue_harness::sessions::{
-    MemorySessionStore, Paired, PausedRecord, PausedStatus, PausedStore, RunOptions, SessionRecord,
-    SessionResult, SessionStore, SessionStoreError, SessionWrite, Sessions, StoreSessions,
-    SummaryFilter,
+    CombinedStore, MemorySessionStore, PausedRecord, PausedStatus, PausedStore, RunOptions,
+    SessionRecord, SessionResult, SessionStore, SessionStoreError, SessionWrite, Sessions,
+    StoreSessions, SummaryFilter,
 };
 use logue_harness::store::{MemoryStore, Store};
 use logue_harness::{BoxFuture, Clock, Timestamp};
@@ -45,7 +45,7 @@ fn stores() -> Vec<(&'static str, Arc<dyn SessionStore>)> {
     vec![
         ("memory", Arc::new(memory())),
         ("adapter", Arc::new(adapter())),
-        ("paired", Arc::new(Paired::new(adapter(), memory()))),
+        ("paired", Arc::new(CombinedStore::new(adapter(), memory()))),
     ]
 }
 
@@ -225,9 +225,9 @@ async fn runs_go_on_over_an_adapted_store() {
     for (text, length) in [("one", 2), ("two", 4)] {
         let open = sessions.open_session("s").await.unwrap();
         assert_eq!(open.existed(), text == "two");
-        let said = Update::new().with("messages", json!([text]));
+        let update = Update::new().with("messages", json!([text]));
         let outcome = sessions
-            .invoke_open(open, said, RunOptions::default())
+            .invoke_open(open, update, RunOptions::default())
             .await;
         assert_eq!(outcome.as_str(), "completed");
         let messages = outcome.state().and_then(|state| state.list("messages"));
@@ -329,7 +329,7 @@ async fn two_stores_put_the_session_back_when_the_run_cannot_be_kept() {
         if let Some(before) = &before {
             sessions.save(record("s", before), None).await.unwrap();
         }
-        let store = Paired::new(sessions.clone(), NoPause);
+        let store = CombinedStore::new(sessions.clone(), NoPause);
         let write = SessionWrite {
             record: record("s", &json!({ "n": 2 })),
             expected_version: None,
@@ -344,7 +344,7 @@ async fn two_stores_put_the_session_back_when_the_run_cannot_be_kept() {
 #[tokio::test]
 async fn two_stores_pause_in_both() {
     let (sessions, paused) = (memory(), memory());
-    let store = Paired::new(sessions.clone(), paused.clone());
+    let store = CombinedStore::new(sessions.clone(), paused.clone());
     let write = SessionWrite {
         record: SessionRecord::new("s", Map::new()),
         expected_version: Some(0),

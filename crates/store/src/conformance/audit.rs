@@ -3,7 +3,7 @@
 use logue_harness::store::{AuditEntry, SharedStore};
 use serde_json::json;
 
-use super::scene::{LATER, NOW, sound, turn};
+use super::fixtures::{LATER, NOW, sound, turn};
 use super::{Checked, refused, same};
 
 pub(super) async fn records_stay_in_their_order(store: SharedStore) -> Checked {
@@ -51,8 +51,8 @@ pub(super) async fn records_go_with_their_session_only(store: SharedStore) -> Ch
     same("of nothing", store.audited("none", 0, 9).await?, Vec::new())?;
     store.audit("new", "i", vec![json!(1)], NOW).await?;
     let made = store.session("new").await?;
-    let told = made.map(|info| (info.has_state, info.pending, info.seq));
-    same("a session made by a record", told, Some((false, 0, 0)))?;
+    let actual = made.map(|info| (info.has_state, info.pending, info.seq));
+    same("a session made by a record", actual, Some((false, 0, 0)))?;
     turn(&*store, "s", "i1", "x").await?;
     store.audit("s", "i1", vec![json!(1)], NOW).await?;
     store.fork("s", 1, "f", NOW).await?;

@@ -9,7 +9,7 @@ use logue_harness::store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Broken, Checked, same};
+use super::{Checked, ContractViolation, same};
 
 /// The duration of a lease.
 pub(super) const TTL: Duration = Duration::from_secs(30);
@@ -18,14 +18,14 @@ pub(super) const NOW: Timestamp = Timestamp(1_000_000);
 /// The end of a lease that was acquired at [`NOW`].
 pub(super) const LATER: Timestamp = Timestamp(1_030_000);
 
-pub(super) fn said(text: &str) -> Value {
+pub(super) fn user_message(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
 pub(super) fn entry(text: &str) -> NewEntry {
     NewEntry {
         work: EntryPayload::Message {
-            message: said(text),
+            message: user_message(text),
         },
         key: None,
         only_if_idle: false,
@@ -41,10 +41,10 @@ pub(super) fn keyed(text: &str, key: &str) -> NewEntry {
     }
 }
 
-pub(super) fn accepted(entry: u64, fresh: bool, ahead: u64) -> EnqueueResult {
+pub(super) fn accepted(entry: u64, is_new: bool, ahead: u64) -> EnqueueResult {
     EnqueueResult::Entry {
         entry,
-        fresh,
+        is_new,
         ahead,
     }
 }
@@ -54,10 +54,10 @@ pub(super) async fn lease_at(
     session: &str,
     owner: &str,
     now: Timestamp,
-) -> Result<Lease, Broken> {
+) -> Result<Lease, ContractViolation> {
     match store.acquire(session, owner, now, TTL).await? {
         LeaseResult::Lease(lease) => Ok(lease),
-        other => Err(Broken::Promise {
+        other => Err(ContractViolation::Promise {
             what: format!("`{session}` for `{owner}`"),
             found: format!("{other:?}"),
             expected: "a lease".to_owned(),
@@ -65,17 +65,17 @@ pub(super) async fn lease_at(
     }
 }
 
-pub(super) async fn lease(store: &dyn Store, session: &str) -> Result<Lease, Broken> {
+pub(super) async fn lease(store: &dyn Store, session: &str) -> Result<Lease, ContractViolation> {
     lease_at(store, session, "owner", NOW).await
 }
 
-pub(super) async fn begin(
+pub(super) async fn claim_next(
     store: &dyn Store,
     lease: &Lease,
     invocation_id: &str,
-) -> Result<ClaimedEntry, Broken> {
-    let begun = store.begin(lease, invocation_id, NOW).await?;
-    begun.ok_or_else(|| Broken::Promise {
+) -> Result<ClaimedEntry, ContractViolation> {
+    let begun = store.claim_next(lease, invocation_id, NOW).await?;
+    begun.ok_or_else(|| ContractViolation::Promise {
         what: format!("what `{invocation_id}` begins"),
         found: "nothing".to_owned(),
         expected: "an entry".to_owned(),
@@ -137,11 +137,14 @@ pub(super) async fn turn(
     invocation_id: &str,
     text: &str,
 ) -> Checked {
-    store.accept(session, entry(text)).await?;
+    store.enqueue(session, entry(text)).await?;
     let lease = lease(store, session).await?;
-    begin(store, &lease, invocation_id).await?;
+    claim_next(store, &lease, invocation_id).await?;
     let seq = length(store, session).await?;
-    let messages = vec![said(text), said(&format!("You said: {text}"))];
+    let messages = vec![
+        user_message(text),
+        user_message(&format!("You said: {text}")),
+    ];
     store
         .commit(&lease, done(invocation_id, seq, messages))
         .await?;
@@ -156,9 +159,9 @@ pub(super) async fn waiting_turn(
     invocation_id: &str,
     signal_id: &str,
 ) -> Checked {
-    store.accept(session, entry("Wait.")).await?;
+    store.enqueue(session, entry("Wait.")).await?;
     let lease = lease(store, session).await?;
-    begin(store, &lease, invocation_id).await?;
+    claim_next(store, &lease, invocation_id).await?;
     let seq = length(store, session).await?;
     store
         .commit(&lease, suspended(invocation_id, seq, signal_id))
@@ -167,17 +170,20 @@ pub(super) async fn waiting_turn(
     Ok(())
 }
 
-pub(super) async fn length(store: &dyn Store, session: &str) -> Result<u64, Broken> {
+pub(super) async fn length(store: &dyn Store, session: &str) -> Result<u64, ContractViolation> {
     let info = store.session(session).await?;
     Ok(info.map_or(0, |info| info.seq))
 }
 
-pub(super) async fn history(store: &dyn Store, session: &str) -> Result<Vec<Value>, Broken> {
+pub(super) async fn history(
+    store: &dyn Store,
+    session: &str,
+) -> Result<Vec<Value>, ContractViolation> {
     Ok(store.history(session, 0, usize::MAX).await?)
 }
 
 /// Nothing is wrong with what is stored.
-pub(super) async fn sound(store: &dyn Store) -> Result<IntegrityReport, Broken> {
+pub(super) async fn sound(store: &dyn Store) -> Result<IntegrityReport, ContractViolation> {
     let verified = store.verify(None).await?;
     same("faults", &verified.faults, &Vec::new())?;
     Ok(verified)

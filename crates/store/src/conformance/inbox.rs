@@ -5,12 +5,14 @@ use logue_harness::store::{
 };
 use serde_json::Value;
 
-use super::scene::{NOW, TTL, accepted, begin, done, entry, keyed, lease, said, sound};
+use super::fixtures::{
+    NOW, TTL, accepted, claim_next, done, entry, keyed, lease, sound, user_message,
+};
 use super::{Checked, refused, same};
 
 pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
     for number in 1..=5 {
-        let put = store.accept("s", entry(&number.to_string())).await?;
+        let put = store.enqueue("s", entry(&number.to_string())).await?;
         same(
             "an entry that was put",
             put,
@@ -23,7 +25,7 @@ pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
     let works = inbox.iter().map(|entry| entry.work.clone());
     let expected = (1..=5).map(|number: u64| {
         Some(EntryPayload::Message {
-            message: said(&number.to_string()),
+            message: user_message(&number.to_string()),
         })
     });
     same("its work", works.collect::<Vec<_>>(), expected.collect())?;
@@ -31,7 +33,7 @@ pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
     let lease = lease(&*store, "s").await?;
     for number in 1..=5 {
         let invocation = format!("i{number}");
-        let begun = begin(&*store, &lease, &invocation).await?;
+        let begun = claim_next(&*store, &lease, &invocation).await?;
         same("what begins", begun.entry.entry, number)?;
         same("its state", begun.entry.state, EntryState::Running)?;
         same(
@@ -47,42 +49,46 @@ pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
         )?;
         let rest = store.inbox("s").await?;
         same("the first of the inbox", rest.first(), Some(&begun.entry))?;
-        let messages = vec![said(&number.to_string())];
+        let messages = vec![user_message(&number.to_string())];
         let commit = done(&invocation, number - 1, messages);
         store.commit(&lease, commit).await?;
     }
-    same("what is left", store.begin(&lease, "i6", NOW).await?, None)?;
+    same(
+        "what is left",
+        store.claim_next(&lease, "i6", NOW).await?,
+        None,
+    )?;
     same("the inbox at last", store.inbox("s").await?, Vec::new())
 }
 
 pub(super) async fn a_key_is_put_once(store: SharedStore) -> Checked {
-    let put = store.accept("s", keyed("first", "k")).await?;
+    let put = store.enqueue("s", keyed("first", "k")).await?;
     same("the first delivery", put, accepted(1, true, 0))?;
-    store.accept("s", entry("another")).await?;
-    let put = store.accept("s", keyed("other words", "k")).await?;
+    store.enqueue("s", entry("another")).await?;
+    let put = store.enqueue("s", keyed("other words", "k")).await?;
     same("a delivery while it waits", put, accepted(1, false, 0))?;
 
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     let again = NewEntry {
         cancel: Some(CancelMode::Rollback),
         only_if_idle: true,
         ..keyed("first", "k")
     };
-    let put = store.accept("s", again).await?;
+    let put = store.enqueue("s", again).await?;
     same("a delivery while it runs", put, accepted(1, false, 0))?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what that one asked for", asked, None)?;
     store
-        .commit(&lease, done("i1", 0, vec![said("first")]))
+        .commit(&lease, done("i1", 0, vec![user_message("first")]))
         .await?;
-    let put = store.accept("s", keyed("first", "k")).await?;
+    let put = store.enqueue("s", keyed("first", "k")).await?;
     same("a delivery after its end", put, accepted(1, false, 0))?;
     same("how many wait", store.inbox("s").await?.len(), 1)?;
 
-    let put = store.accept("s", keyed("second", "k2")).await?;
+    let put = store.enqueue("s", keyed("second", "k2")).await?;
     same("another key", put, accepted(3, true, 1))?;
-    let put = store.accept("s", keyed("second", "k2")).await?;
+    let put = store.enqueue("s", keyed("second", "k2")).await?;
     same("another key again", put, accepted(3, false, 1))?;
     let key = store.entry("s", 3).await?.and_then(|entry| entry.key);
     same("the key of the entry", key.as_deref(), Some("k2"))
@@ -90,7 +96,7 @@ pub(super) async fn a_key_is_put_once(store: SharedStore) -> Checked {
 
 pub(super) async fn a_key_is_of_its_session(store: SharedStore) -> Checked {
     for session in ["a", "b"] {
-        let put = store.accept(session, keyed("x", "k")).await?;
+        let put = store.enqueue(session, keyed("x", "k")).await?;
         same(session, put, accepted(1, true, 0))?;
     }
     Ok(())
@@ -103,25 +109,25 @@ pub(super) async fn only_if_idle_is_refused_while_another_waits_or_runs(
         only_if_idle: true,
         ..entry("alone")
     };
-    let put = store.accept("s", alone.clone()).await?;
+    let put = store.enqueue("s", alone.clone()).await?;
     same("in an empty inbox", put, accepted(1, true, 0))?;
-    let put = store.accept("s", alone.clone()).await?;
+    let put = store.enqueue("s", alone.clone()).await?;
     same("while one waits", put, EnqueueResult::Busy)?;
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     let impatient = NewEntry {
         cancel: Some(CancelMode::Interrupt),
         key: Some("k".to_owned()),
         ..alone.clone()
     };
-    let put = store.accept("s", impatient).await?;
+    let put = store.enqueue("s", impatient).await?;
     same("while one runs", put, EnqueueResult::Busy)?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what the refused one asked for", asked, None)?;
     store
-        .commit(&lease, done("i1", 0, vec![said("alone")]))
+        .commit(&lease, done("i1", 0, vec![user_message("alone")]))
         .await?;
-    let put = store.accept("s", alone).await?;
+    let put = store.enqueue("s", alone).await?;
     same("when all is settled", put, accepted(2, true, 0))
 }
 
@@ -132,11 +138,11 @@ pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) ->
         ask(CancelMode::Interrupt).await?,
         false,
     )?;
-    store.accept("s", entry("one")).await?;
-    store.accept("s", entry("two")).await?;
+    store.enqueue("s", entry("one")).await?;
+    store.enqueue("s", entry("two")).await?;
     same("while one waits", ask(CancelMode::Interrupt).await?, false)?;
     let lease = lease(&*store, "s").await?;
-    let begun = begin(&*store, &lease, "i1").await?;
+    let begun = claim_next(&*store, &lease, "i1").await?;
     same("before it is asked", begun.cancel, None)?;
 
     same("while one runs", ask(CancelMode::Interrupt).await?, true)?;
@@ -145,7 +151,7 @@ pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) ->
     same("while one runs", ask(CancelMode::Rollback).await?, true)?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("the latest request", asked, Some(CancelMode::Rollback))?;
-    let recovered = begin(&*store, &lease, "i2").await?;
+    let recovered = claim_next(&*store, &lease, "i2").await?;
     same(
         "after recovery",
         recovered.cancel,
@@ -153,10 +159,10 @@ pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) ->
     )?;
 
     store
-        .commit(&lease, done("i1", 0, vec![said("one")]))
+        .commit(&lease, done("i1", 0, vec![user_message("one")]))
         .await?;
     same("when it ended", ask(CancelMode::Interrupt).await?, false)?;
-    let next = begin(&*store, &lease, "i3").await?;
+    let next = claim_next(&*store, &lease, "i3").await?;
     same("the next entry", (next.entry.entry, next.cancel), (2, None))?;
     same("its renewal", store.renew(&lease, NOW, TTL).await?, None)
 }
@@ -166,23 +172,23 @@ pub(super) async fn an_entry_can_cancel_the_one_that_runs(store: SharedStore) ->
         cancel: Some(CancelMode::Interrupt),
         ..entry("Stop, and do this.")
     };
-    store.accept("s", impatient.clone()).await?;
+    store.enqueue("s", impatient.clone()).await?;
     let lease = lease(&*store, "s").await?;
-    let begun = begin(&*store, &lease, "i1").await?;
+    let begun = claim_next(&*store, &lease, "i1").await?;
     same("an entry that found nothing to end", begun.cancel, None)?;
-    let put = store.accept("s", impatient).await?;
+    let put = store.enqueue("s", impatient).await?;
     same("the entry after it", put, accepted(2, true, 1))?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what it asked for", asked, Some(CancelMode::Interrupt))
 }
 
 pub(super) async fn an_empty_id_is_refused(store: SharedStore) -> Checked {
-    refused("an entry", store.accept("", entry("x")).await, "not found")?;
+    refused("an entry", store.enqueue("", entry("x")).await, "not found")?;
     let label = store.set_label("", "name", Value::Null, NOW).await;
     refused("a label", label, "not found")?;
     let lease = store.acquire("", "owner", NOW, TTL).await;
     refused("a lease", lease, "not found")?;
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     refused("a fork", store.fork("s", 0, "", NOW).await, "not found")?;
     same("sessions", sound(&*store).await?.sessions, 1)
 }

@@ -6,15 +6,15 @@ use logue_harness::Timestamp;
 use logue_harness::store::{Lease, LeaseResult, SharedStore, Store, StoreError};
 use serde_json::json;
 
-use super::scene::{
-    LATER, NOW, TTL, begin, done, entry, history, lease, lease_at, said, save, sound,
+use super::fixtures::{
+    LATER, NOW, TTL, claim_next, done, entry, history, lease, lease_at, save, sound, user_message,
 };
 use super::{Checked, refused, same};
 
 pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
     let unknown = store.acquire("s", "a", NOW, TTL).await;
     refused("a session that does not exist", unknown, "not found")?;
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
     same("the session", &*first.session, "s")?;
     same("the owner", &*first.owner, "a")?;
@@ -44,7 +44,7 @@ pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
 }
 
 pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let first = lease(&*store, "s").await?;
     let second = lease(&*store, "s").await?;
     same("a later epoch", second.epoch > first.epoch, true)?;
@@ -61,9 +61,9 @@ pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
 }
 
 pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
-    begin(&*store, &first, "i1").await?;
+    claim_next(&*store, &first, "i1").await?;
     same(
         "after its end",
         store.renew(&first, LATER, TTL).await?,
@@ -79,20 +79,24 @@ pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> C
         held,
     )?;
     // No other owner took the lease, so its commit is valid at any time.
-    let late = done("i1", 0, vec![said("x")]);
+    let late = done("i1", 0, vec![user_message("x")]);
     store.commit(&first, late).await?;
-    same("the history", history(&*store, "s").await?, vec![said("x")])
+    same(
+        "the history",
+        history(&*store, "s").await?,
+        vec![user_message("x")],
+    )
 }
 
 pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let old = lease_at(&*store, "s", "a", NOW).await?;
-    begin(&*store, &old, "i1").await?;
+    claim_next(&*store, &old, "i1").await?;
     store.journal(&old, "i1", vec![json!(1)]).await?;
     let new = lease_at(&*store, "s", "b", LATER).await?;
 
     let error = store.commit(&old, save("i1", 0)).await.err();
-    let told = match error {
+    let actual = match error {
         Some(StoreError::Fenced {
             session,
             epoch,
@@ -102,11 +106,11 @@ pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore)
     };
     same(
         "the error",
-        told,
+        actual,
         Some(("s".to_owned(), old.epoch, new.epoch)),
     )?;
     nothing_comes_of(&*store, &old).await?;
-    let recovered = begin(&*store, &new, "i2").await?;
+    let recovered = claim_next(&*store, &new, "i2").await?;
     same(
         "what was begun",
         recovered.entry.invocation_id.as_deref(),
@@ -118,15 +122,21 @@ pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore)
     // Releasing a lost lease does not affect the current owner.
     store.release(&old).await?;
     same("the new one", store.renew(&new, LATER, TTL).await?, None)?;
-    store.commit(&new, done("i1", 0, vec![said("x")])).await?;
+    store
+        .commit(&new, done("i1", 0, vec![user_message("x")]))
+        .await?;
     nothing_comes_of(&*store, &old).await?;
-    same("the history", history(&*store, "s").await?, vec![said("x")])
+    same(
+        "the history",
+        history(&*store, "s").await?,
+        vec![user_message("x")],
+    )
 }
 
 pub(super) async fn a_lease_that_was_given_back_does_nothing(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let lease = lease_at(&*store, "s", "a", NOW).await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     store.release(&lease).await?;
     store.release(&lease).await?;
     nothing_comes_of(&*store, &lease).await?;
@@ -134,19 +144,19 @@ pub(super) async fn a_lease_that_was_given_back_does_nothing(store: SharedStore)
     same("a later epoch", next.epoch > lease.epoch, true)?;
     same(
         "recovery",
-        begin(&*store, &next, "i2").await?.recovered,
+        claim_next(&*store, &next, "i2").await?.recovered,
         true,
     )
 }
 
 pub(super) async fn a_deleted_session_leaves_no_valid_lease(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     lease(&*store, "s").await?;
     let old = lease(&*store, "s").await?;
     store.delete("s").await?;
     refused("its lease", store.renew(&old, NOW, TTL).await, "not found")?;
     store.release(&old).await?;
-    store.accept("s", entry("y")).await?;
+    store.enqueue("s", entry("y")).await?;
     nothing_comes_of(&*store, &old).await?;
     let new = lease(&*store, "s").await?;
     same("a later epoch", new.epoch > old.epoch, true)?;
@@ -155,7 +165,7 @@ pub(super) async fn a_deleted_session_leaves_no_valid_lease(store: SharedStore) 
 }
 
 pub(super) async fn a_distant_end_is_kept(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     store.acquire("s", "a", NOW, Duration::MAX).await?;
     let held = LeaseResult::Held {
         owner: "a".to_owned(),
@@ -171,11 +181,15 @@ pub(super) async fn a_distant_end_is_kept(store: SharedStore) -> Checked {
 async fn nothing_comes_of(store: &dyn Store, lease: &Lease) -> Checked {
     let before = (store.session("s").await?, store.inbox("s").await?);
     refused("renewal", store.renew(lease, NOW, TTL).await, "fenced")?;
-    refused("beginning", store.begin(lease, "i9", NOW).await, "fenced")?;
+    refused(
+        "beginning",
+        store.claim_next(lease, "i9", NOW).await,
+        "fenced",
+    )?;
     let note = store.journal(lease, "i1", vec![json!("late")]).await;
     refused("a note", note, "fenced")?;
     let seq = before.0.as_ref().map_or(0, |info| info.seq);
-    let late = done("i1", seq, vec![said("late")]);
+    let late = done("i1", seq, vec![user_message("late")]);
     refused("an end", store.commit(lease, late).await, "fenced")?;
     refused("a save", store.commit(lease, save("i1", 7)).await, "fenced")?;
     let after = (store.session("s").await?, store.inbox("s").await?);

@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use logue_harness::store::MemoryStore;
-//! use logue_store::contract;
+//! use logue_store::conformance;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), contract::Failure> {
-//! contract::check(MemoryStore::new).await
+//! # async fn main() -> Result<(), conformance::CaseFailure> {
+//! conformance::check(MemoryStore::new).await
 //! # }
 //! ```
 //!
@@ -19,9 +19,9 @@
 //! [`MemoryStore`](logue_harness::store::MemoryStore), for tests that generate scripts.
 
 mod audit;
+mod fixtures;
 mod inbox;
 mod lease;
-mod scene;
 mod script;
 mod session;
 mod suspension;
@@ -39,7 +39,7 @@ pub use script::compare;
 /// A promise of the port that a store did not keep.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Broken {
+pub enum ContractViolation {
     /// An operation failed that should have succeeded.
     #[error("an operation failed: {0}")]
     Failed(#[from] StoreError),
@@ -57,26 +57,26 @@ pub enum Broken {
 
 /// A case that failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{case}: {broken}")]
-pub struct Failure {
+#[error("{case}: {violation}")]
+pub struct CaseFailure {
     /// The name of the case.
     pub case: &'static str,
     /// The violation.
     #[source]
-    pub broken: Broken,
+    pub violation: ContractViolation,
 }
 
 /// The result of a case.
-type Checked = Result<(), Broken>;
+type Checked = Result<(), ContractViolation>;
 
 /// A promise of the port, with its check.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct ConformanceCase {
     name: &'static str,
     run: fn(SharedStore) -> BoxFuture<'static, Checked>,
 }
 
-impl Case {
+impl ConformanceCase {
     /// Returns the name: the group and the promise.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -85,11 +85,11 @@ impl Case {
     /// Checks the promise on an empty store.
     ///
     /// # Errors
-    /// Returns [`Failure`] with the first violation.
-    pub async fn run(&self, store: SharedStore) -> Result<(), Failure> {
-        (self.run)(store).await.map_err(|broken| Failure {
+    /// Returns [`CaseFailure`] with the first violation.
+    pub async fn run(&self, store: SharedStore) -> Result<(), CaseFailure> {
+        (self.run)(store).await.map_err(|violation| CaseFailure {
             case: self.name,
-            broken,
+            violation,
         })
     }
 }
@@ -97,8 +97,8 @@ impl Case {
 /// Runs all cases, each on an empty store that `make` returns.
 ///
 /// # Errors
-/// Returns [`Failure`] for the first case that fails.
-pub async fn check<S: Store + 'static>(make: impl Fn() -> S) -> Result<(), Failure> {
+/// Returns [`CaseFailure`] for the first case that fails.
+pub async fn check<S: Store + 'static>(make: impl Fn() -> S) -> Result<(), CaseFailure> {
     for case in cases() {
         case.run(Arc::new(make())).await?;
     }
@@ -107,7 +107,7 @@ pub async fn check<S: Store + 'static>(make: impl Fn() -> S) -> Result<(), Failu
 
 macro_rules! cases {
     ($($group:ident :: $case:ident),* $(,)?) => {
-        &[$(Case {
+        &[$(ConformanceCase {
             name: concat!(stringify!($group), "::", stringify!($case)),
             run: |store| Box::pin($group::$case(store)),
         }),*]
@@ -115,7 +115,7 @@ macro_rules! cases {
 }
 
 /// Returns all cases.
-pub const fn cases() -> &'static [Case] {
+pub const fn cases() -> &'static [ConformanceCase] {
     cases![
         inbox::entries_keep_their_order,
         inbox::a_key_is_put_once,
@@ -173,7 +173,7 @@ fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Checked {
     if found == expected {
         return Ok(());
     }
-    Err(Broken::Promise {
+    Err(ContractViolation::Promise {
         what: what.to_owned(),
         found: shortened(&found),
         expected: shortened(&expected),
@@ -192,7 +192,7 @@ fn shortened(value: &impl Debug) -> String {
 /// Checks that an operation was refused, by the name of the error.
 fn refused<T: Debug>(what: &str, result: Result<T, StoreError>, expected: &'static str) -> Checked {
     match result {
-        Ok(value) => Err(Broken::Promise {
+        Ok(value) => Err(ContractViolation::Promise {
             what: what.to_owned(),
             found: shortened(&value),
             expected: expected.to_owned(),

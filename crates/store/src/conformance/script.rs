@@ -14,8 +14,8 @@ use logue_harness::store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::scene::sound;
-use super::{Broken, Checked, category, same};
+use super::fixtures::sound;
+use super::{Checked, ContractViolation, category, same};
 
 /// Runs a script on an empty store and on an empty [`MemoryStore`], and compares them.
 ///
@@ -23,8 +23,8 @@ use super::{Broken, Checked, category, same};
 /// script.
 ///
 /// # Errors
-/// Returns [`Broken`] for the first result that differs.
-pub async fn compare(store: &dyn Store, script: &[u64]) -> Result<(), Broken> {
+/// Returns [`ContractViolation`] for the first result that differs.
+pub async fn compare(store: &dyn Store, script: &[u64]) -> Result<(), ContractViolation> {
     let model = MemoryStore::new();
     let mut player = Player::default();
     let mut other = Player::default();
@@ -100,7 +100,7 @@ impl Player {
                     cancel: mode(bits.below(6)),
                     now,
                 };
-                told(store.accept(session, entry).await)
+                debug_text(store.enqueue(session, entry).await)
             }
             3 | 4 => {
                 let owner = bits.pick(&["a", "b"], "a");
@@ -109,28 +109,28 @@ impl Player {
                 if let Ok(LeaseResult::Lease(lease)) = &answer {
                     self.leases.push(lease.clone());
                 }
-                told(answer)
+                debug_text(answer)
             }
             5..=16 => self.with_lease(store, kind, &mut bits).await,
             17 | 18 => {
                 let invocation = self.invocation(&mut bits);
                 let payload = Map::from_iter([("now".to_owned(), json!(self.now))]);
-                told(store.signal(&invocation, None, payload, now).await)
+                debug_text(store.signal(&invocation, None, payload, now).await)
             }
             19 => {
                 let asked = mode(bits.below(2)).unwrap_or(CancelMode::Interrupt);
-                told(store.request_cancel(session, asked).await)
+                debug_text(store.request_cancel(session, asked).await)
             }
             20 => {
                 let name = bits.pick(&["x", "y"], "x");
-                told(store.set_label(session, name, json!(self.now), now).await)
+                debug_text(store.set_label(session, name, json!(self.now), now).await)
             }
             21 => {
                 let into = bits.pick(&SESSIONS, "s");
-                told(store.fork(session, bits.below(6), into, now).await)
+                debug_text(store.fork(session, bits.below(6), into, now).await)
             }
             // Deletion is rare, so that sessions grow.
-            22 if bits.below(8) == 0 => told(store.delete(session).await),
+            22 if bits.below(8) == 0 => debug_text(store.delete(session).await),
             _ => self.look(store, session, &mut bits).await,
         }
     }
@@ -154,25 +154,25 @@ impl Player {
         match kind {
             5 | 6 => {
                 self.invocations += 1;
-                let fresh = format!("i{}", self.invocations);
-                told(store.begin(&lease, &fresh, now).await)
+                let new_id = format!("i{}", self.invocations);
+                debug_text(store.claim_next(&lease, &new_id, now).await)
             }
-            7 => told(
+            7 => debug_text(
                 store
                     .renew(&lease, now, Duration::from_millis(bits.below(40)))
                     .await,
             ),
-            8 if bits.flip() => told(store.release(&lease).await),
+            8 if bits.flip() => debug_text(store.release(&lease).await),
             8..=10 => {
                 let notes = (0..bits.below(3)).map(|note| json!([note, self.now]));
-                told(store.journal(&lease, &invocation, notes.collect()).await)
+                debug_text(store.journal(&lease, &invocation, notes.collect()).await)
             }
             _ => {
                 let info = store.session(&lease.session).await;
                 let seq = info.ok().flatten().map_or(0, |info| info.seq);
                 let expected = if bits.below(8) == 0 { seq + 1 } else { seq };
                 let commit = self.commit(invocation, expected, bits);
-                told(store.commit(&lease, commit).await)
+                debug_text(store.commit(&lease, commit).await)
             }
         }
     }
@@ -239,11 +239,11 @@ impl Player {
         };
         let from = bits.below(5);
         [
-            told(store.suspensions(filter).await),
-            told(store.history(session, from, 3).await),
-            told(store.outcomes_since(session, from, 3).await),
-            told(store.entry(session, from).await),
-            told(store.outcome_of(session, from).await),
+            debug_text(store.suspensions(filter).await),
+            debug_text(store.history(session, from, 3).await),
+            debug_text(store.outcomes_since(session, from, 3).await),
+            debug_text(store.entry(session, from).await),
+            debug_text(store.outcome_of(session, from).await),
         ]
         .join("\n")
     }
@@ -257,19 +257,21 @@ impl Player {
             info.labels.sort_keys();
         }
         let mut all = vec![
-            told(list),
-            told(store.suspensions(SuspensionFilter::default()).await),
+            debug_text(list),
+            debug_text(store.suspensions(SuspensionFilter::default()).await),
         ];
         for session in SESSIONS {
-            all.push(told(store.inbox(session).await));
-            all.push(told(store.history(session, 0, usize::MAX).await));
-            all.push(told(store.outcomes_since(session, 0, usize::MAX).await));
+            all.push(debug_text(store.inbox(session).await));
+            all.push(debug_text(store.history(session, 0, usize::MAX).await));
+            all.push(debug_text(
+                store.outcomes_since(session, 0, usize::MAX).await,
+            ));
             for invocation in (0..=self.invocations).map(|number| format!("i{number}")) {
-                all.push(told(store.notes(session, &invocation).await));
+                all.push(debug_text(store.notes(session, &invocation).await));
             }
         }
         for invocation in (0..=self.invocations).map(|number| format!("i{number}")) {
-            all.push(told(store.suspension(&invocation).await));
+            all.push(debug_text(store.suspension(&invocation).await));
         }
         all.join("\n")
     }
@@ -284,7 +286,7 @@ fn mode(bits: u64) -> Option<CancelMode> {
 }
 
 /// Formats a result as text; of errors, only the parts that all stores share.
-fn told<T: Debug>(answer: Result<T, StoreError>) -> String {
+fn debug_text<T: Debug>(answer: Result<T, StoreError>) -> String {
     match answer {
         Ok(value) => format!("{value:?}"),
         Err(StoreError::Fenced { epoch, current, .. }) => format!("fenced {epoch} {current}"),

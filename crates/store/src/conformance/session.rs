@@ -6,29 +6,30 @@ use logue_harness::store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::scene::{
-    LATER, NOW, begin, done, entry, history, keyed, lease, said, save, sound, turn, waiting_turn,
+use super::fixtures::{
+    LATER, NOW, claim_next, done, entry, history, keyed, lease, save, sound, turn, user_message,
+    waiting_turn,
 };
-use super::{Broken, Checked, refused, same};
+use super::{Checked, ContractViolation, refused, same};
 
 pub(super) async fn sessions_do_not_touch_each_other(store: SharedStore) -> Checked {
     for session in ["a", "b", "c"] {
         turn(&*store, session, "i1", session).await?;
-        store.accept(session, entry("next")).await?;
+        store.enqueue(session, entry("next")).await?;
     }
     let lease = lease(&*store, "b").await?;
-    begin(&*store, &lease, "i2").await?;
+    claim_next(&*store, &lease, "i2").await?;
     store.journal(&lease, "i2", vec![json!(1)]).await?;
     let commit = Commit {
         fields: Map::from_iter([("topic".to_owned(), json!("b"))]),
-        ..done("i2", 2, vec![said("next")])
+        ..done("i2", 2, vec![user_message("next")])
     };
     store.commit(&lease, commit).await?;
     for session in ["a", "c"] {
         let info = store.session(session).await?;
-        let told = info.map(|info| (info.seq, info.cursor, info.pending, info.fields.len()));
-        same(session, told, Some((2, 1, 1, 0)))?;
-        let words = said(session);
+        let actual = info.map(|info| (info.seq, info.cursor, info.pending, info.fields.len()));
+        same(session, actual, Some((2, 1, 1, 0)))?;
+        let words = user_message(session);
         same(
             session,
             history(&*store, session).await?.first(),
@@ -42,15 +43,15 @@ pub(super) async fn sessions_do_not_touch_each_other(store: SharedStore) -> Chec
 pub(super) async fn labels_lie_beside_the_state(store: SharedStore) -> Checked {
     store.set_label("s", "agent", json!("a.chat"), NOW).await?;
     let info = store.session("s").await?;
-    let told = info.map(|info| (info.has_state, info.pending, info.labels.len()));
-    same("a session made by a label", told, Some((false, 0, 1)))?;
+    let actual = info.map(|info| (info.has_state, info.pending, info.labels.len()));
+    same("a session made by a label", actual, Some((false, 0, 1)))?;
     turn(&*store, "s", "i1", "x").await?;
     store
         .set_label("s", "agent", json!({ "file": "b.chat" }), LATER)
         .await?;
     store.set_label("s", "", Value::Null, NOW).await?;
     let info = store.session("s").await?;
-    let told = info.map(|info| {
+    let actual = info.map(|info| {
         (
             Value::Object(info.labels),
             info.fields.len(),
@@ -58,7 +59,7 @@ pub(super) async fn labels_lie_beside_the_state(store: SharedStore) -> Checked {
         )
     });
     let labels = json!({ "agent": { "file": "b.chat" }, "": null });
-    same("the labels", told, Some((labels, 0, LATER)))
+    same("the labels", actual, Some((labels, 0, LATER)))
 }
 
 pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checked {
@@ -72,7 +73,7 @@ pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checke
         ..save("none", 4)
     };
     store.commit(&held, fields).await?;
-    store.accept("s", keyed("waits", "k")).await?;
+    store.enqueue("s", keyed("waits", "k")).await?;
 
     refused(
         "of nothing",
@@ -91,27 +92,31 @@ pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checke
     let expected: Vec<Value> = history(&*store, "s").await?.into_iter().take(3).collect();
     same("its history", history(&*store, "f").await?, expected)?;
     let info = store.session("f").await?;
-    let told = info
+    let actual = info
         .as_ref()
         .map(|info| (info.seq, info.pending, info.cursor));
-    same("its lengths", told, Some((3, 0, 0)))?;
-    let told = info
+    same("its lengths", actual, Some((3, 0, 0)))?;
+    let actual = info
         .as_ref()
         .map(|info| (info.has_state, info.created_at, info.updated_at));
-    same("its times", told, Some((true, LATER, LATER)))?;
-    let told = info.map(|info| (info.fields.len(), info.labels.len(), info.schema_version));
+    same("its times", actual, Some((true, LATER, LATER)))?;
+    let actual = info.map(|info| (info.fields.len(), info.labels.len(), info.schema_version));
     same(
         "what it has with it",
-        told,
+        actual,
         Some((1, 1, Some("3".to_owned()))),
     )?;
 
-    let put = store.accept("f", keyed("own", "k")).await?;
-    same("a key of its own", put, super::scene::accepted(1, true, 0))?;
+    let put = store.enqueue("f", keyed("own", "k")).await?;
+    same(
+        "a key of its own",
+        put,
+        super::fixtures::accepted(1, true, 0),
+    )?;
     let lease = lease(&*store, "f").await?;
-    begin(&*store, &lease, "i3").await?;
+    claim_next(&*store, &lease, "i3").await?;
     store
-        .commit(&lease, done("i3", 3, vec![said("own")]))
+        .commit(&lease, done("i3", 3, vec![user_message("own")]))
         .await?;
     same("the origin", history(&*store, "s").await?.len(), 4)?;
     store.delete("s").await?;
@@ -126,10 +131,10 @@ pub(super) async fn a_deleted_session_is_gone(store: SharedStore) -> Checked {
     turn(&*store, "s", "i1", "x").await?;
     waiting_turn(&*store, "s", "i2", "approval").await?;
     turn(&*store, "other", "i4", "stays").await?;
-    store.accept("s", keyed("y", "k")).await?;
+    store.enqueue("s", keyed("y", "k")).await?;
     store.set_label("s", "agent", json!("a.chat"), NOW).await?;
     let held = lease(&*store, "s").await?;
-    begin(&*store, &held, "i3").await?;
+    claim_next(&*store, &held, "i3").await?;
     store.journal(&held, "i3", vec![json!(1)]).await?;
     same("something", store.delete("s").await?, true)?;
     same("twice", store.delete("s").await?, false)?;
@@ -150,16 +155,20 @@ pub(super) async fn a_deleted_session_is_gone(store: SharedStore) -> Checked {
     same("its signal", answer, SignalResult::Unknown)?;
     refused(
         "its lease",
-        store.renew(&held, NOW, super::scene::TTL).await,
+        store.renew(&held, NOW, super::fixtures::TTL).await,
         "not found",
     )?;
     same("another", history(&*store, "other").await?.len(), 2)?;
 
-    let put = store.accept("s", keyed("y", "k")).await?;
-    same("one of that name", put, super::scene::accepted(1, true, 0))?;
+    let put = store.enqueue("s", keyed("y", "k")).await?;
+    same(
+        "one of that name",
+        put,
+        super::fixtures::accepted(1, true, 0),
+    )?;
     let info = store.session("s").await?;
-    let told = info.map(|info| (info.seq, info.cursor, info.has_state, info.labels.len()));
-    same("it is new", told, Some((0, 0, false, 0)))?;
+    let actual = info.map(|info| (info.seq, info.cursor, info.has_state, info.labels.len()));
+    same("it is new", actual, Some((0, 0, false, 0)))?;
     sound(&*store).await.map(drop)
 }
 
@@ -177,9 +186,9 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
         ("p", 40),
         ("P/d", 50),
     ] {
-        store.accept(session, at(now)).await?;
+        store.enqueue(session, at(now)).await?;
     }
-    let list = async |prefix: Option<&str>, limit| -> Result<Vec<String>, Broken> {
+    let list = async |prefix: Option<&str>, limit| -> Result<Vec<String>, ContractViolation> {
         let filter = SessionFilter {
             prefix: prefix.map(str::to_owned),
             limit,
@@ -204,7 +213,7 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
     same("none of them", list(None, Some(0)).await?, Vec::new())?;
     same("another prefix", list(Some("p/x"), None).await?, Vec::new())?;
 
-    store.accept("p/b", at(60)).await?;
+    store.enqueue("p/b", at(60)).await?;
     store
         .set_label("q", "agent", json!(1), Timestamp(55))
         .await?;
@@ -236,7 +245,7 @@ pub(super) async fn a_sound_store_has_no_faults(store: SharedStore) -> Checked {
     turn(&*store, "a", "i2", "y").await?;
     waiting_turn(&*store, "b", "i3", "approval").await?;
     turn(&*store, "b", "i4", "z").await?;
-    let counts = async |session| -> Result<_, Broken> {
+    let counts = async |session| -> Result<_, ContractViolation> {
         let verified = Store::verify(&*store, session).await?;
         same("faults", &verified.faults, &Vec::new())?;
         Ok((verified.sessions, verified.messages))

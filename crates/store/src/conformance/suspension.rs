@@ -9,9 +9,9 @@ use logue_harness::store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::scene::{
-    LATER, NOW, begin, done, entry, lease, outcome, said, save, sound, suspended, turn,
-    waiting_turn,
+use super::fixtures::{
+    LATER, NOW, claim_next, done, entry, lease, outcome, save, sound, suspended, turn,
+    user_message, waiting_turn,
 };
 use super::{Checked, refused, same};
 
@@ -19,11 +19,11 @@ fn payload(value: Value) -> Map<String, Value> {
     Map::from_iter([("approved".to_owned(), value)])
 }
 
-fn signalled(entry: u64, fresh: bool) -> SignalResult {
+fn signalled(entry: u64, is_new: bool) -> SignalResult {
     SignalResult::Entry {
         session: "s".to_owned(),
         entry,
-        fresh,
+        is_new,
     }
 }
 
@@ -41,11 +41,11 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     };
     let found = store.suspension("i1").await?;
     same("what waits", found.as_ref(), Some(&waiting))?;
-    let told = store.outcome_of("s", 1).await?;
-    let told = told.map(|told| (told.kind, told.resumed));
+    let actual = store.outcome_of("s", 1).await?;
+    let actual = actual.map(|outcome| (outcome.kind, outcome.resumed));
     same(
         "the suspension",
-        told,
+        actual,
         Some((OutcomeKind::Suspended, false)),
     )?;
 
@@ -62,10 +62,10 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
         invocation_id: "i1".to_owned(),
         payload: payload(json!(true)),
     };
-    let told = came.map(|came| (came.state, came.work, came.accepted_at));
+    let actual = came.map(|came| (came.state, came.work, came.accepted_at));
     same(
         "the entry",
-        told,
+        actual,
         Some((EntryState::Waiting, Some(work.clone()), LATER)),
     )?;
     let found = store.suspension("i1").await?;
@@ -77,7 +77,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     same("what was signalled", found, Some(came))?;
 
     let lease = lease(&*store, "s").await?;
-    let begun = begin(&*store, &lease, "fresh").await?;
+    let begun = claim_next(&*store, &lease, "fresh").await?;
     same(
         "the resumed invocation",
         begun.entry.invocation_id.as_deref(),
@@ -89,21 +89,25 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
         .await?;
     same("a signal while it runs", again, signalled(2, false))?;
     store
-        .commit(&lease, done("i1", 0, vec![said("Done.")]))
+        .commit(&lease, done("i1", 0, vec![user_message("Done.")]))
         .await?;
     let again = store
         .signal("i1", None, payload(json!(false)), LATER)
         .await?;
     same("a signal after its end", again, signalled(2, false))?;
     let found = store.suspension("i1").await?;
-    let told = found.map(|found| (found.status, found.entry, found.record));
+    let actual = found.map(|found| (found.status, found.entry, found.record));
     same(
         "what is over",
-        told,
+        actual,
         Some((SuspensionStatus::Resumed, Some(2), Value::Null)),
     )?;
-    let told = store.outcome_of("s", 2).await?;
-    same("the outcome", told.map(|told| told.resumed), Some(true))?;
+    let actual = store.outcome_of("s", 2).await?;
+    same(
+        "the outcome",
+        actual.map(|outcome| outcome.resumed),
+        Some(true),
+    )?;
     // A signal is not a message, and the history omits it.
     let kept = store.entry("s", 2).await?.and_then(|entry| entry.work);
     same("the settled entry", kept, Some(work))?;
@@ -133,61 +137,61 @@ pub(super) async fn signals_at_the_same_time_are_one(store: SharedStore) -> Chec
         }
     })
     .await;
-    let mut fresh = 0;
+    let mut count_new = 0;
     for answer in answers {
         let answer = answer?;
-        fresh += u32::from(answer == signalled(2, true));
+        count_new += u32::from(answer == signalled(2, true));
         let known = [signalled(2, true), signalled(2, false)].contains(&answer);
         same("an answer", (known, &answer), (true, &answer))?;
     }
-    same("fresh signals", fresh, 1)?;
+    same("new signals", count_new, 1)?;
     same("the inbox", store.inbox("s").await?.len(), 1)
 }
 
 pub(super) async fn a_signal_waits_behind_others(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "approval").await?;
-    store.accept("s", entry("between")).await?;
+    store.enqueue("s", entry("between")).await?;
     same(
         "a signal",
         store.signal("i1", None, Map::new(), NOW).await?,
         signalled(3, true),
     )?;
     let lease = lease(&*store, "s").await?;
-    let begun = begin(&*store, &lease, "i2").await?;
-    let told = (begun.entry.entry, begun.entry.invocation_id);
-    same("what comes first", told, (2, Some("i2".to_owned())))?;
+    let begun = claim_next(&*store, &lease, "i2").await?;
+    let actual = (begun.entry.entry, begun.entry.invocation_id);
+    same("what comes first", actual, (2, Some("i2".to_owned())))?;
     store
-        .commit(&lease, done("i2", 0, vec![said("between")]))
+        .commit(&lease, done("i2", 0, vec![user_message("between")]))
         .await?;
-    let begun = begin(&*store, &lease, "i3").await?;
-    let told = (begun.entry.entry, begun.entry.invocation_id);
-    same("what comes then", told, (3, Some("i1".to_owned())))
+    let begun = claim_next(&*store, &lease, "i3").await?;
+    let actual = (begun.entry.entry, begun.entry.invocation_id);
+    same("what comes then", actual, (3, Some("i1".to_owned())))
 }
 
 pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "first").await?;
     store.signal("i1", None, payload(json!(1)), NOW).await?;
     let held = lease(&*store, "s").await?;
-    begin(&*store, &held, "fresh").await?;
+    claim_next(&*store, &held, "fresh").await?;
     store.journal(&held, "i1", vec![json!(1)]).await?;
     let again = Commit {
-        messages: vec![said("Wait once more.")],
+        messages: vec![user_message("Wait once more.")],
         now: LATER,
         ..suspended("i1", 0, "second")
     };
     store.commit(&held, again).await?;
     let found = store.suspension("i1").await?;
-    let told = found.map(|found| (found.signal_id, found.status, found.entry, found.since));
+    let actual = found.map(|found| (found.signal_id, found.status, found.entry, found.since));
     let expected = (
         "second".to_owned(),
         SuspensionStatus::Suspended,
         None,
         LATER,
     );
-    same("what waits", told, Some(expected))?;
+    same("what waits", actual, Some(expected))?;
     same("the journal", store.notes("s", "i1").await?, Vec::new())?;
     let all = store.suspensions(SuspensionFilter::default()).await?;
-    let told: Vec<_> = all
+    let actual: Vec<_> = all
         .iter()
         .map(|found| (&*found.signal_id, found.status))
         .collect();
@@ -195,7 +199,7 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
         ("first", SuspensionStatus::Resumed),
         ("second", SuspensionStatus::Suspended),
     ];
-    same("both times", told, expected.to_vec())?;
+    same("both times", actual, expected.to_vec())?;
 
     // A late first signal does not match the second suspension.
     let late = store
@@ -214,7 +218,7 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
         .signal("i1", Some("second"), payload(json!(2)), NOW)
         .await?;
     same("the second signal", second, signalled(3, true))?;
-    begin(&*store, &held, "fresh").await?;
+    claim_next(&*store, &held, "fresh").await?;
     let failed = Commit {
         settle: Some(Disposition::Done {
             outcome: outcome(OutcomeKind::Errored, 1),
@@ -224,9 +228,9 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     };
     store.commit(&held, failed).await?;
     let found = store.suspension("i1").await?;
-    let told = found.map(|found| (found.signal_id, found.status, found.entry));
+    let actual = found.map(|found| (found.signal_id, found.status, found.entry));
     let expected = ("second".to_owned(), SuspensionStatus::Resumed, Some(3));
-    same("what is over, though it failed", told, Some(expected))?;
+    same("what is over, though it failed", actual, Some(expected))?;
     let again = store.signal("i1", None, payload(json!(3)), NOW).await?;
     same("a signal too many", again, signalled(3, false))?;
     sound(&*store).await.map(drop)
@@ -235,12 +239,12 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
 pub(super) async fn an_id_has_one_turn_that_waits(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "approval").await?;
     for session in ["s", "other"] {
-        store.accept(session, entry("x")).await?;
+        store.enqueue(session, entry("x")).await?;
         let lease = lease(&*store, session).await?;
-        begin(&*store, &lease, "i1").await?;
+        claim_next(&*store, &lease, "i1").await?;
         let before = (store.session(session).await?, store.inbox(session).await?);
         let commit = Commit {
-            messages: vec![said("x")],
+            messages: vec![user_message("x")],
             ..suspended("i1", 0, "second")
         };
         refused(
@@ -250,16 +254,18 @@ pub(super) async fn an_id_has_one_turn_that_waits(store: SharedStore) -> Checked
         )?;
         let after = (store.session(session).await?, store.inbox(session).await?);
         same("the session", after, before)?;
-        store.commit(&lease, done("i1", 0, vec![said("x")])).await?;
+        store
+            .commit(&lease, done("i1", 0, vec![user_message("x")]))
+            .await?;
     }
     let found = store.suspension("i1").await?;
-    let told = found.map(|found| (found.session, found.signal_id, found.status));
+    let actual = found.map(|found| (found.session, found.signal_id, found.status));
     let expected = (
         "s".to_owned(),
         "approval".to_owned(),
         SuspensionStatus::Suspended,
     );
-    same("what waits", told, Some(expected))
+    same("what waits", actual, Some(expected))
 }
 
 pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> Checked {
@@ -299,8 +305,8 @@ pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> C
             status,
         };
         let found = store.suspensions(filter).await?;
-        let told: Vec<&str> = found.iter().map(|found| &*found.invocation_id).collect();
-        same("the list", told, expected)?;
+        let actual: Vec<&str> = found.iter().map(|found| &*found.invocation_id).collect();
+        same("the list", actual, expected)?;
         let bare = found.iter().all(|found| found.record.is_null());
         same("that records are left out", bare, true)?;
     }

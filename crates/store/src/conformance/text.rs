@@ -3,8 +3,9 @@
 use logue_harness::store::{LeaseResult, SharedStore, SuspensionFilter};
 use serde_json::{Map, Value, json};
 
-use super::scene::{
-    NOW, TTL, accepted, begin, done, history, keyed, lease, said, sound, suspended, turn,
+use super::fixtures::{
+    NOW, TTL, accepted, claim_next, done, history, keyed, lease, sound, suspended, turn,
+    user_message,
 };
 use super::{Checked, same};
 
@@ -46,14 +47,14 @@ const ODD: &[&str] = &[
 
 pub(super) async fn odd_ids_are_kept_apart(store: SharedStore) -> Checked {
     for id in ODD {
-        let put = store.accept(id, keyed(id, id)).await?;
+        let put = store.enqueue(id, keyed(id, id)).await?;
         same("an entry", put, accepted(1, true, 0))?;
-        let put = store.accept("keys", keyed(id, id)).await?;
+        let put = store.enqueue("keys", keyed(id, id)).await?;
         same(
             "a key is new",
             matches!(
                 put,
-                logue_harness::store::EnqueueResult::Entry { fresh: true, .. }
+                logue_harness::store::EnqueueResult::Entry { is_new: true, .. }
             ),
             true,
         )?;
@@ -70,23 +71,23 @@ pub(super) async fn odd_ids_are_kept_apart(store: SharedStore) -> Checked {
             );
         };
         same("its owner", &*lease.owner, id)?;
-        begin(&*store, &lease, id).await?;
+        claim_next(&*store, &lease, id).await?;
         store.journal(&lease, id, vec![json!(id)]).await?;
         store.commit(&lease, suspended(id, 0, id)).await?;
     }
     for id in ODD {
         let entry = store.entry(id, 1).await?;
-        let told = entry.map(|entry| (entry.key, entry.invocation_id));
+        let actual = entry.map(|entry| (entry.key, entry.invocation_id));
         same(
             "the ids of an entry",
-            told,
+            actual,
             Some((Some((*id).to_owned()), Some((*id).to_owned()))),
         )?;
         let found = store.suspension(id).await?;
-        let told = found.map(|found| (found.session, found.signal_id));
+        let actual = found.map(|found| (found.session, found.signal_id));
         same(
             "those of a suspension",
-            told,
+            actual,
             Some(((*id).to_owned(), (*id).to_owned())),
         )?;
         let filter = SuspensionFilter {
@@ -147,9 +148,9 @@ pub(super) async fn bodies_come_back_as_they_were(store: SharedStore) -> Checked
         json!(123_456_789.012_345_68),
         deep,
     ];
-    store.accept("s", keyed("x", "k")).await?;
+    store.enqueue("s", keyed("x", "k")).await?;
     let held = lease(&*store, "s").await?;
-    begin(&*store, &held, "i1").await?;
+    claim_next(&*store, &held, "i1").await?;
     store.journal(&held, "i1", bodies.clone()).await?;
     let notes = store.notes("s", "i1").await?;
     let notes: Vec<Value> = notes.into_iter().map(|note| note.note).collect();
@@ -179,12 +180,12 @@ pub(super) async fn bodies_come_back_as_they_were(store: SharedStore) -> Checked
 }
 
 pub(super) async fn a_huge_body_is_kept(store: SharedStore) -> Checked {
-    let huge = said(&"Ünïcödé \u{0} text. ".repeat(200_000));
-    store.accept("s", keyed("x", "k")).await?;
+    let huge = user_message(&"Ünïcödé \u{0} text. ".repeat(200_000));
+    store.enqueue("s", keyed("x", "k")).await?;
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     store.journal(&lease, "i1", vec![huge.clone()]).await?;
-    let messages = vec![said("small"), huge.clone(), said("small")];
+    let messages = vec![user_message("small"), huge.clone(), user_message("small")];
     store.commit(&lease, done("i1", 0, messages)).await?;
     let found = store.history("s", 1, 1).await?;
     same("the body", found == vec![huge], true)

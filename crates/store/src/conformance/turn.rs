@@ -7,32 +7,32 @@ use logue_harness::store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::scene::{
-    LATER, NOW, TTL, begin, done, entry, history, keyed, lease, lease_at, outcome, said, save,
-    sound, turn, waiting_turn,
+use super::fixtures::{
+    LATER, NOW, TTL, claim_next, done, entry, history, keyed, lease, lease_at, outcome, save,
+    sound, turn, user_message, waiting_turn,
 };
 use super::{Checked, refused, same};
 
 pub(super) async fn a_turn_goes_from_the_inbox_into_the_history(store: SharedStore) -> Checked {
-    store.accept("s", keyed("Hello.", "k")).await?;
+    store.enqueue("s", keyed("Hello.", "k")).await?;
     let info = store.session("s").await?;
     let bare = info.map(|info| (info.seq, info.has_state, info.pending, info.cursor));
     same("a session with an inbox only", bare, Some((0, false, 1, 0)))?;
 
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     store.journal(&lease, "i1", vec![json!("called")]).await?;
     let commit = Commit {
         schema_version: Some("2".to_owned()),
         now: LATER,
-        ..done("i1", 0, vec![said("Hello."), said("Hi.")])
+        ..done("i1", 0, vec![user_message("Hello."), user_message("Hi.")])
     };
     store.commit(&lease, commit).await?;
 
     same(
         "the history",
         history(&*store, "s").await?,
-        vec![said("Hello."), said("Hi.")],
+        vec![user_message("Hello."), user_message("Hi.")],
     )?;
     let expected = StoredOutcome {
         cursor: 1,
@@ -52,28 +52,32 @@ pub(super) async fn a_turn_goes_from_the_inbox_into_the_history(store: SharedSto
     same("the journal", store.notes("s", "i1").await?, Vec::new())?;
 
     let settled = store.entry("s", 1).await?;
-    let told = settled.map(|entry| (entry.state, entry.work, entry.key, entry.invocation_id));
+    let actual = settled.map(|entry| (entry.state, entry.work, entry.key, entry.invocation_id));
     let kept = (
         EntryState::Settled,
         None,
         Some("k".to_owned()),
         Some("i1".to_owned()),
     );
-    same("the settled entry", told, Some(kept))?;
+    same("the settled entry", actual, Some(kept))?;
     let info = store.session("s").await?;
-    let told = info.map(|info| (info.seq, info.has_state, info.pending, info.cursor));
-    same("the session", told, Some((2, true, 0, 1)))?;
+    let actual = info.map(|info| (info.seq, info.has_state, info.pending, info.cursor));
+    same("the session", actual, Some((2, true, 0, 1)))?;
     let info = store.session("s").await?;
-    let told = info.map(|info| (info.schema_version, info.created_at, info.updated_at));
-    same("its times", told, Some((Some("2".to_owned()), NOW, LATER)))?;
+    let actual = info.map(|info| (info.schema_version, info.created_at, info.updated_at));
+    same(
+        "its times",
+        actual,
+        Some((Some("2".to_owned()), NOW, LATER)),
+    )?;
     sound(&*store).await.map(drop)
 }
 
 pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
     turn(&*store, "s", "i1", "one").await?;
-    store.accept("s", entry("two")).await?;
+    store.enqueue("s", entry("two")).await?;
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i2").await?;
+    claim_next(&*store, &lease, "i2").await?;
     store.journal(&lease, "i2", vec![json!(1)]).await?;
     let before = (store.session("s").await?, store.inbox("s").await?);
     for expected in [0, 1, 3, u64::MAX] {
@@ -81,9 +85,13 @@ pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
             fields: Map::from_iter([("topic".to_owned(), json!("x"))]),
             schema_version: Some("9".to_owned()),
             now: LATER,
-            ..done("i2", expected, vec![said("two"), said("lost")])
+            ..done(
+                "i2",
+                expected,
+                vec![user_message("two"), user_message("lost")],
+            )
         };
-        let told = match store.commit(&lease, commit).await {
+        let actual = match store.commit(&lease, commit).await {
             Err(StoreError::Conflict {
                 session,
                 expected,
@@ -91,7 +99,7 @@ pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
             }) => Some((session, expected, found)),
             _ => None,
         };
-        same("the error", told, Some(("s".to_owned(), expected, 2)))?;
+        same("the error", actual, Some(("s".to_owned(), expected, 2)))?;
     }
     let after = (store.session("s").await?, store.inbox("s").await?);
     same("the session", after, before)?;
@@ -99,37 +107,49 @@ pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
     same("the outcome", store.outcome_of("s", 2).await?, None)?;
     same("the journal", store.notes("s", "i2").await?.len(), 1)?;
     store
-        .commit(&lease, done("i2", 2, vec![said("two")]))
+        .commit(&lease, done("i2", 2, vec![user_message("two")]))
         .await?;
     sound(&*store).await.map(drop)
 }
 
 pub(super) async fn another_invocation_changes_nothing(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let lease = lease(&*store, "s").await?;
     let early = store.journal(&lease, "i1", vec![json!(1)]).await;
     refused("a note before the beginning", early, "not found")?;
-    let early = store.commit(&lease, done("i1", 0, vec![said("x")])).await;
+    let early = store
+        .commit(&lease, done("i1", 0, vec![user_message("x")]))
+        .await;
     refused("an end before the beginning", early, "not found")?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     let other = store.journal(&lease, "i2", vec![json!(1)]).await;
     refused("a note of another", other, "not found")?;
-    let other = store.commit(&lease, done("i2", 0, vec![said("x")])).await;
+    let other = store
+        .commit(&lease, done("i2", 0, vec![user_message("x")]))
+        .await;
     refused("an end of another", other, "not found")?;
     let other = store.commit(&lease, save("i2", 0)).await;
     refused("a save of another", other, "not found")?;
     same("the history", history(&*store, "s").await?, Vec::new())?;
-    store.commit(&lease, done("i1", 0, vec![said("x")])).await?;
-    let twice = store.commit(&lease, done("i1", 1, vec![said("x")])).await;
+    store
+        .commit(&lease, done("i1", 0, vec![user_message("x")]))
+        .await?;
+    let twice = store
+        .commit(&lease, done("i1", 1, vec![user_message("x")]))
+        .await;
     refused("a second end", twice, "not found")?;
-    same("the history", history(&*store, "s").await?, vec![said("x")])
+    same(
+        "the history",
+        history(&*store, "s").await?,
+        vec![user_message("x")],
+    )
 }
 
 pub(super) async fn a_broken_turn_is_found_with_its_notes(store: SharedStore) -> Checked {
-    store.accept("s", entry("one")).await?;
-    store.accept("s", entry("two")).await?;
+    store.enqueue("s", entry("one")).await?;
+    store.enqueue("s", entry("two")).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
-    let begun = begin(&*store, &first, "i1").await?;
+    let begun = claim_next(&*store, &first, "i1").await?;
     let notes = [json!({ "tool": "shell" }), json!("called"), Value::Null];
     store.journal(&first, "i1", notes[..1].to_vec()).await?;
     store.journal(&first, "i1", Vec::new()).await?;
@@ -144,7 +164,7 @@ pub(super) async fn a_broken_turn_is_found_with_its_notes(store: SharedStore) ->
 
     for (owner, now) in [("b", LATER), ("c", LATER.after(TTL))] {
         let next = lease_at(&*store, "s", owner, now).await?;
-        let found = begin(&*store, &next, "i2").await?;
+        let found = claim_next(&*store, &next, "i2").await?;
         same("that it was found", found.recovered, true)?;
         same("the entry", &found.entry, &begun.entry)?;
         same("its notes", found.notes, notes.to_vec())?;
@@ -155,9 +175,9 @@ pub(super) async fn a_broken_turn_is_found_with_its_notes(store: SharedStore) ->
     let seqs: Vec<u64> = seqs.iter().map(|note| note.seq).collect();
     same("notes that follow", seqs, vec![0, 1, 2, 3])?;
     store
-        .commit(&last, done("i1", 0, vec![said("one")]))
+        .commit(&last, done("i1", 0, vec![user_message("one")]))
         .await?;
-    let next = begin(&*store, &last, "i3").await?;
+    let next = claim_next(&*store, &last, "i3").await?;
     same(
         "the next one",
         (next.entry.entry, next.recovered),
@@ -172,7 +192,7 @@ pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
     waiting_turn(&*store, "s", "i1", "approval").await?;
     store.signal("i1", None, Map::new(), NOW).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
-    let begun = begin(&*store, &first, "fresh").await?;
+    let begun = claim_next(&*store, &first, "fresh").await?;
     same(
         "its invocation",
         begun.entry.invocation_id.as_deref(),
@@ -180,7 +200,7 @@ pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
     )?;
     store.journal(&first, "i1", vec![json!("called")]).await?;
     let next = lease_at(&*store, "s", "b", LATER).await?;
-    let found = begin(&*store, &next, "other").await?;
+    let found = claim_next(&*store, &next, "other").await?;
     same("the entry", &found.entry, &begun.entry)?;
     same("its notes", found.notes, vec![json!("called")])?;
     let record = store.suspension("i1").await?.map(|found| found.record);
@@ -192,10 +212,10 @@ pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
 }
 
 pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
-    store.accept("s", entry("one")).await?;
-    store.accept("s", entry("two")).await?;
+    store.enqueue("s", entry("one")).await?;
+    store.enqueue("s", entry("two")).await?;
     let lease = lease(&*store, "s").await?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     store.journal(&lease, "i1", vec![json!(1)]).await?;
     store.request_cancel("s", CancelMode::Rollback).await?;
     let back = Commit {
@@ -204,12 +224,12 @@ pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
     };
     store.commit(&lease, back).await?;
     let inbox = store.inbox("s").await?;
-    let told: Vec<_> = inbox
+    let actual: Vec<_> = inbox
         .iter()
         .map(|entry| (entry.entry, entry.state, entry.invocation_id.clone()))
         .collect();
     let waiting = |number| (number, EntryState::Waiting, None);
-    same("the inbox", told, vec![waiting(1), waiting(2)])?;
+    same("the inbox", actual, vec![waiting(1), waiting(2)])?;
     same("the journal", store.notes("s", "i1").await?, Vec::new())?;
     same(
         "the outcomes",
@@ -223,14 +243,14 @@ pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
         Some(false),
     )?;
 
-    let again = begin(&*store, &lease, "i2").await?;
-    let told = (
+    let again = claim_next(&*store, &lease, "i2").await?;
+    let actual = (
         again.entry.entry,
         again.recovered,
         again.cancel,
         again.notes.len(),
     );
-    same("its second beginning", told, (1, false, None, 0))?;
+    same("its second beginning", actual, (1, false, None, 0))?;
     same(
         "its invocation",
         again.entry.invocation_id.as_deref(),
@@ -239,11 +259,11 @@ pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
 }
 
 pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: SharedStore) -> Checked {
-    store.accept("s", entry("Try.")).await?;
+    store.enqueue("s", entry("Try.")).await?;
     let lease = lease(&*store, "s").await?;
     for (number, keep_journal) in [(1, true), (2, false)] {
         let invocation = format!("i{number}");
-        begin(&*store, &lease, &invocation).await?;
+        claim_next(&*store, &lease, &invocation).await?;
         store
             .journal(&lease, &invocation, vec![json!("called")])
             .await?;
@@ -258,24 +278,24 @@ pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: Shared
         let entry = store.entry("s", number).await?;
         let work = entry.and_then(|entry| entry.work);
         let words = EntryPayload::Message {
-            message: said("Try."),
+            message: user_message("Try."),
         };
         same("its words", work, Some(words))?;
         let notes = store.notes("s", &invocation).await?;
         same("its notes", notes.len(), usize::from(keep_journal))?;
-        let told = store.outcome_of("s", number).await?;
-        let told = told.map(|told| (told.kind, told.replies_from, told.replies_to));
-        same("its outcome", told, Some((OutcomeKind::Errored, 0, 0)))?;
-        store.accept("s", super::scene::entry("Try.")).await?;
+        let actual = store.outcome_of("s", number).await?;
+        let actual = actual.map(|outcome| (outcome.kind, outcome.replies_from, outcome.replies_to));
+        same("its outcome", actual, Some((OutcomeKind::Errored, 0, 0)))?;
+        store.enqueue("s", super::fixtures::entry("Try.")).await?;
     }
     let info = store.session("s").await?;
-    let told = info.map(|info| (info.seq, info.has_state, info.cursor));
-    same("the session", told, Some((0, false, 2)))?;
+    let actual = info.map(|info| (info.seq, info.has_state, info.cursor));
+    same("the session", actual, Some((0, false, 2)))?;
     sound(&*store).await.map(drop)
 }
 
 pub(super) async fn a_save_in_the_middle_settles_nothing(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let lease = lease(&*store, "s").await?;
     store.commit(&lease, save("none", 0)).await?;
     let info = store.session("s").await?;
@@ -284,14 +304,18 @@ pub(super) async fn a_save_in_the_middle_settles_nothing(store: SharedStore) -> 
         info.map(|info| info.has_state),
         Some(true),
     )?;
-    begin(&*store, &lease, "i1").await?;
+    claim_next(&*store, &lease, "i1").await?;
     store.journal(&lease, "i1", vec![json!(1)]).await?;
     let middle = Commit {
-        messages: vec![said("x")],
+        messages: vec![user_message("x")],
         ..save("i1", 0)
     };
     store.commit(&lease, middle).await?;
-    same("the history", history(&*store, "s").await?, vec![said("x")])?;
+    same(
+        "the history",
+        history(&*store, "s").await?,
+        vec![user_message("x")],
+    )?;
     same("the journal", store.notes("s", "i1").await?.len(), 1)?;
     let states: Vec<_> = store
         .inbox("s")
@@ -300,10 +324,12 @@ pub(super) async fn a_save_in_the_middle_settles_nothing(store: SharedStore) -> 
         .map(|entry| entry.state)
         .collect();
     same("the entry", states, vec![EntryState::Running])?;
-    store.commit(&lease, done("i1", 1, vec![said("y")])).await?;
-    let told = store.outcome_of("s", 1).await?;
-    let told = told.map(|told| (told.replies_from, told.replies_to));
-    same("the outcome", told, Some((2, 2)))
+    store
+        .commit(&lease, done("i1", 1, vec![user_message("y")]))
+        .await?;
+    let actual = store.outcome_of("s", 1).await?;
+    let actual = actual.map(|outcome| (outcome.replies_from, outcome.replies_to));
+    same("the outcome", actual, Some((2, 2)))
 }
 
 pub(super) async fn outcomes_are_read_from_a_cursor(store: SharedStore) -> Checked {
@@ -351,7 +377,7 @@ pub(super) async fn outcomes_are_read_from_a_cursor(store: SharedStore) -> Check
 }
 
 pub(super) async fn fields_are_set_one_by_one(store: SharedStore) -> Checked {
-    store.accept("s", entry("x")).await?;
+    store.enqueue("s", entry("x")).await?;
     let lease = lease(&*store, "s").await?;
     let with = |fields: Value, version: Option<&str>| Commit {
         fields: fields.as_object().cloned().unwrap_or_default(),
@@ -371,7 +397,7 @@ pub(super) async fn fields_are_set_one_by_one(store: SharedStore) -> Checked {
         )
         .await?;
     let info = store.session("s").await?;
-    let told = info.map(|info| {
+    let actual = info.map(|info| {
         (
             Value::Object(info.fields),
             info.schema_version,
@@ -381,7 +407,7 @@ pub(super) async fn fields_are_set_one_by_one(store: SharedStore) -> Checked {
     let fields = json!({ "a": 1, "b": { "x": [] }, "c": "new", "": null });
     same(
         "the fields",
-        told,
+        actual,
         Some((fields, Some("1".to_owned()), NOW)),
     )
 }

@@ -5,8 +5,8 @@ use logue_harness::store::AuditEntry;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
-use super::column::{Id, Json, Moment, limit, position};
-use super::fault::Tried;
+use super::column::{Id, Json, TimestampColumn, limit, position};
+use super::error::SqliteResult;
 use super::session;
 
 /// Appends records.
@@ -16,8 +16,8 @@ pub(super) fn add(
     invocation_id: String,
     records: &[String],
     now: Timestamp,
-) -> Tried<()> {
-    let head = session::made(conn, session, now)?;
+) -> SqliteResult<()> {
+    let head = session::find_or_create(conn, session, now)?;
     let last: Option<i64> = conn
         .prepare_cached(
             "SELECT pos FROM audit WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",
@@ -33,7 +33,7 @@ pub(super) fn add(
             head.range.at(seq)?,
             invocation,
             record,
-            Moment(now)
+            TimestampColumn(now)
         ])?;
     }
     Ok(())
@@ -45,7 +45,7 @@ pub(super) fn from(
     session: &str,
     from: u64,
     most: usize,
-) -> Tried<Vec<AuditEntry>> {
+) -> SqliteResult<Vec<AuditEntry>> {
     let Some(head) = session::find(conn, session)? else {
         return Ok(Vec::new());
     };
@@ -63,7 +63,7 @@ pub(super) fn from(
                 seq: position(row.get(0)?),
                 invocation_id: row.get::<_, Id>(1)?.0,
                 record,
-                at: row.get::<_, Moment>(3)?.0,
+                at: row.get::<_, TimestampColumn>(3)?.0,
             })
         })?
         .collect::<Result<_, _>>()?;

@@ -5,10 +5,10 @@ use logue_harness::store::StoreError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use serde::de::DeserializeOwned;
 
-use super::fault::Tried;
+use super::error::SqliteResult;
 
 /// The maximum nesting depth of JSON. Deeper values could be written and not read.
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 /// An id: 16 bytes if it is a UUID in its usual spelling, and text otherwise.
 #[derive(Debug)]
@@ -54,15 +54,15 @@ impl FromSql for Count {
 
 /// A timestamp. The maximum of the column represents all later ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(pub(super) Timestamp);
+pub(super) struct TimestampColumn(pub(super) Timestamp);
 
-impl ToSql for Moment {
+impl ToSql for TimestampColumn {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(clamped(self.0.0).into())
     }
 }
 
-impl FromSql for Moment {
+impl FromSql for TimestampColumn {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let Count(millis) = Count::column_result(value)?;
         let millis = if millis == i64::MAX.unsigned_abs() {
@@ -76,9 +76,9 @@ impl FromSql for Moment {
 
 /// Serialises JSON for a column.
 pub(super) fn written(value: &serde_json::Value) -> Result<String, StoreError> {
-    if !fits(value, DEEPEST) {
+    if !fits(value, MAX_DEPTH) {
         return Err(StoreError::Unavailable {
-            message: format!("JSON that is nested more than {DEEPEST} deep cannot be stored"),
+            message: format!("JSON that is nested more than {MAX_DEPTH} deep cannot be stored"),
             source: None,
         });
     }
@@ -113,7 +113,7 @@ pub(super) struct Range {
 
 impl Range {
     /// The range of the session with this number.
-    pub(super) fn of(sid: i64) -> Tried<Self> {
+    pub(super) fn from_session(sid: i64) -> SqliteResult<Self> {
         let base = sid.checked_mul(0x1_0000_0000);
         Ok(Self {
             base: base.ok_or_else(|| full("sessions"))?,
@@ -121,7 +121,7 @@ impl Range {
     }
 
     /// The place of a position.
-    pub(super) fn at(self, position: u64) -> Tried<i64> {
+    pub(super) fn at(self, position: u64) -> SqliteResult<i64> {
         let offset = i64::try_from(position.min(LAST)).unwrap_or_default();
         if position > LAST {
             return Err(full("positions of a session").into());
@@ -152,8 +152,8 @@ fn full(what: &str) -> StoreError {
 
 fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     match serde_json::from_str(text) {
-        // Only nesting deeper than 128 is parsed again, with `DEEPEST` as the bound.
-        Err(_) if (DEEPEST / 8..=DEEPEST + 2).contains(&nesting(text)) => {
+        // Only nesting deeper than 128 is parsed again, with `MAX_DEPTH` as the bound.
+        Err(_) if (MAX_DEPTH / 8..=MAX_DEPTH + 2).contains(&nesting(text)) => {
             let mut deserializer = serde_json::Deserializer::from_str(text);
             deserializer.disable_recursion_limit();
             let value = T::deserialize(&mut deserializer)?;

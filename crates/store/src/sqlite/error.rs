@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 
 /// The error of an operation.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum SqliteError {
     /// A rule of the port refuses the operation.
     Refused(StoreError),
     /// The database failed.
@@ -16,11 +16,11 @@ pub(super) enum Trouble {
 }
 
 /// The result of an operation before its error is converted.
-pub(super) type Tried<T> = Result<T, Trouble>;
+pub(super) type SqliteResult<T> = Result<T, SqliteError>;
 
-impl Trouble {
+impl SqliteError {
     /// Converts the error to that of the port.
-    pub(super) fn told(self, path: &Path) -> StoreError {
+    pub(super) fn into_store_error(self, path: &Path) -> StoreError {
         match self {
             Self::Refused(error) => error,
             Self::Database(error) => database(path, error),
@@ -28,13 +28,13 @@ impl Trouble {
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for SqliteError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }

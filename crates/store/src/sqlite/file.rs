@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use logue_harness::store::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::fault::{Tried, Trouble, database, file};
+use super::error::{SqliteError, SqliteResult, database, file};
 use super::migration::{APPLICATION, foreign, migrate};
 
 /// The page size of a new file, in bytes.
@@ -41,7 +41,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Returns the identity of the file at a path.
-    pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn from_path(path: &Path) -> Result<Self, StoreError> {
         let found = fs::metadata(path).map_err(|error| gone(path, Some(error)))?;
         #[cfg(not(unix))]
         drop(found);
@@ -57,7 +57,7 @@ impl Identity {
 
     /// Returns an error if the path no longer leads to this file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        if Self::of(&self.path)? == *self {
+        if Self::from_path(&self.path)? == *self {
             return Ok(());
         }
         Err(gone(&self.path, None))
@@ -79,28 +79,28 @@ fn gone(path: &Path, error: Option<io::Error>) -> StoreError {
 /// A file of another application is refused.
 pub(super) fn open(
     path: &Path,
-    patience: Duration,
+    busy_timeout: Duration,
     pages: Option<u64>,
 ) -> Result<Connection, StoreError> {
     if !exists_as_ours(path)? {
         create(path)?;
     }
-    let prepare = || -> Tried<Connection> {
+    let prepare = || -> SqliteResult<Connection> {
         let conn = connect(path)?;
-        let pages_now: i64 = in_turn(patience, || {
+        let pages_now: i64 = with_busy_retry(busy_timeout, || {
             conn.pragma_query_value(None, "page_count", |row| row.get(0))
         })?;
         // Only an empty file accepts these; a change later would rewrite the whole file.
         if pages_now == 0 {
             conn.pragma_update(None, "page_size", PAGE.cast_signed())?;
-            in_turn(patience, || {
+            with_busy_retry(busy_timeout, || {
                 conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
             })?;
         }
-        in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        with_busy_retry(busy_timeout, || conn.execute_batch("BEGIN IMMEDIATE"))?;
         let migrated = migrate(&conn, path).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
         undo_if_failed(&conn, migrated)?;
-        in_turn(patience, || {
+        with_busy_retry(busy_timeout, || {
             conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
         })?;
         conn.pragma_update(None, "synchronous", "FULL")?;
@@ -111,30 +111,30 @@ pub(super) fn open(
         }
         Ok(conn)
     };
-    prepare().map_err(|trouble| trouble.told(path))
+    prepare().map_err(|error| error.into_store_error(path))
 }
 
 /// Opens a read-only connection.
-pub(super) fn open_reader(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+pub(super) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     let prepare = || -> rusqlite::Result<Connection> {
         let conn = connect(path)?;
         conn.pragma_update(None, "query_only", true)?;
-        conn.busy_timeout(patience)?;
+        conn.busy_timeout(busy_timeout)?;
         Ok(conn)
     };
     prepare().map_err(|error| database(path, error))
 }
 
-/// Retries while another process writes, until `patience` has elapsed.
-pub(super) fn in_turn<T>(
-    patience: Duration,
+/// Retries while another process writes, until `busy_timeout` has elapsed.
+pub(super) fn with_busy_retry<T>(
+    busy_timeout: Duration,
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
-) -> Tried<T> {
+) -> SqliteResult<T> {
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && begun.elapsed() < patience => thread::sleep(PAUSE),
-            result => return result.map_err(Trouble::from),
+            Err(error) if is_busy(&error) && begun.elapsed() < busy_timeout => thread::sleep(PAUSE),
+            result => return result.map_err(SqliteError::from),
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn in_turn<T>(
 /// Rolls back after a failure and returns the original error.
 ///
 /// Some errors, such as a full disk, have ended the transaction already.
-pub(super) fn undo_if_failed(conn: &Connection, result: Tried<()>) -> Tried<()> {
+pub(super) fn undo_if_failed(conn: &Connection, result: SqliteResult<()>) -> SqliteResult<()> {
     if result.is_err() && !conn.is_autocommit() {
         drop(conn.execute_batch("ROLLBACK"));
     }

@@ -9,8 +9,8 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use super::column::{Count, Id, Json, Moment, position};
-use super::fault::Tried;
+use super::column::{Count, Id, Json, TimestampColumn, position};
+use super::error::SqliteResult;
 use super::session::{self, Head};
 
 /// An entry to queue, with its serialised work.
@@ -25,7 +25,7 @@ pub(super) struct Arrival {
 }
 
 /// The running or next entry.
-pub(super) struct Front {
+pub(super) struct HeadEntry {
     pub(super) place: i64,
     /// The invocation of a running entry.
     pub(super) invocation: Option<String>,
@@ -33,8 +33,12 @@ pub(super) struct Front {
     pub(super) cancel: Option<CancelMode>,
 }
 
-pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Tried<EnqueueResult> {
-    let head = session::made(conn, session, arrival.now)?;
+pub(super) fn enqueue(
+    conn: &Connection,
+    session: &str,
+    arrival: Arrival,
+) -> SqliteResult<EnqueueResult> {
+    let head = session::find_or_create(conn, session, arrival.now)?;
     let known = match &arrival.key {
         Some(key) => with_key(conn, &head, key)?,
         None => None,
@@ -42,7 +46,7 @@ pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Trie
     if let Some(entry) = known {
         return Ok(EnqueueResult::Entry {
             entry,
-            fresh: false,
+            is_new: false,
             ahead: entry.saturating_sub(head.cursor + 1),
         });
     }
@@ -55,13 +59,13 @@ pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Trie
     let entry = put(conn, &head, arrival)?;
     Ok(EnqueueResult::Entry {
         entry,
-        fresh: true,
+        is_new: true,
         ahead: entry.saturating_sub(head.cursor + 1),
     })
 }
 
 /// Appends an entry.
-pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> Tried<u64> {
+pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> SqliteResult<u64> {
     let entry = head.entries + 1;
     let place = head.range.at(entry)?;
     conn.prepare_cached(
@@ -71,25 +75,33 @@ pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> Tried<u64
         place,
         arrival.resumes,
         arrival.key.map(Id),
-        Moment(arrival.now)
+        TimestampColumn(arrival.now)
     ])?;
     conn.prepare_cached("INSERT INTO work VALUES (?1, ?2)")?
         .execute(params![place, arrival.work])?;
     conn.prepare_cached(
         "UPDATE session SET entries = ?2, updated_at = max(updated_at, ?3) WHERE sid = ?1",
     )?
-    .execute(params![head.sid, Count(entry), Moment(arrival.now)])?;
+    .execute(params![
+        head.sid,
+        Count(entry),
+        TimestampColumn(arrival.now)
+    ])?;
     Ok(entry)
 }
 
-pub(super) fn request_cancel(conn: &Connection, session: &str, mode: CancelMode) -> Tried<bool> {
+pub(super) fn request_cancel(
+    conn: &Connection,
+    session: &str,
+    mode: CancelMode,
+) -> SqliteResult<bool> {
     match session::find(conn, session)? {
         Some(head) => cancel(conn, &head, mode),
         None => Ok(false),
     }
 }
 
-pub(super) fn front(conn: &Connection, head: &Head) -> Tried<Option<Front>> {
+pub(super) fn front(conn: &Connection, head: &Head) -> SqliteResult<Option<HeadEntry>> {
     let Some(entry) = head.front() else {
         return Ok(None);
     };
@@ -97,7 +109,7 @@ pub(super) fn front(conn: &Connection, head: &Head) -> Tried<Option<Front>> {
     let front = conn
         .prepare_cached("SELECT invocation, resumes, cancel FROM entry WHERE pos = ?1")?
         .query_row([place], |row| {
-            Ok(Front {
+            Ok(HeadEntry {
                 place,
                 invocation: row.get::<_, Option<Id>>(0)?.map(|id| id.0),
                 resumes: row.get(1)?,
@@ -109,7 +121,11 @@ pub(super) fn front(conn: &Connection, head: &Head) -> Tried<Option<Front>> {
 }
 
 /// Returns the running entry, if it belongs to this invocation.
-pub(super) fn running(conn: &Connection, head: &Head, invocation_id: &str) -> Tried<Front> {
+pub(super) fn running(
+    conn: &Connection,
+    head: &Head,
+    invocation_id: &str,
+) -> SqliteResult<HeadEntry> {
     let running = front(conn, head)?
         .filter(|front| front.invocation.as_deref() == Some(invocation_id))
         .ok_or_else(|| not_running(invocation_id))?;
@@ -122,11 +138,11 @@ pub(super) fn not_running(invocation_id: &str) -> StoreError {
     }
 }
 
-pub(super) fn begin(
+pub(super) fn claim_next(
     conn: &Connection,
     lease: &Lease,
     invocation_id: String,
-) -> Tried<Option<ClaimedEntry>> {
+) -> SqliteResult<Option<ClaimedEntry>> {
     let head = session::owned(conn, lease)?;
     let Some(front) = front(conn, &head)? else {
         return Ok(None);
@@ -163,7 +179,11 @@ pub(super) fn begin(
     }))
 }
 
-pub(super) fn entry(conn: &Connection, session: &str, entry: u64) -> Tried<Option<InboxEntry>> {
+pub(super) fn entry(
+    conn: &Connection,
+    session: &str,
+    entry: u64,
+) -> SqliteResult<Option<InboxEntry>> {
     let Some(head) = session::find(conn, session)?.filter(|head| entry <= head.entries) else {
         return Ok(None);
     };
@@ -174,7 +194,7 @@ pub(super) fn entry(conn: &Connection, session: &str, entry: u64) -> Tried<Optio
     Ok(found)
 }
 
-pub(super) fn inbox(conn: &Connection, session: &str) -> Tried<Vec<InboxEntry>> {
+pub(super) fn inbox(conn: &Connection, session: &str) -> SqliteResult<Vec<InboxEntry>> {
     let Some(head) = session::find(conn, session)? else {
         return Ok(Vec::new());
     };
@@ -192,7 +212,7 @@ pub(super) fn journal(
     lease: &Lease,
     invocation_id: String,
     notes: &[String],
-) -> Tried<()> {
+) -> SqliteResult<()> {
     let head = session::owned(conn, lease)?;
     running(conn, &head, &invocation_id)?;
     let invocation = Id(invocation_id);
@@ -213,14 +233,14 @@ pub(super) fn notes(
     conn: &Connection,
     session: &str,
     invocation_id: String,
-) -> Tried<Vec<JournalNote>> {
+) -> SqliteResult<Vec<JournalNote>> {
     match session::find(conn, session)? {
         Some(head) => notes_of(conn, &head, invocation_id),
         None => Ok(Vec::new()),
     }
 }
 
-fn notes_of(conn: &Connection, head: &Head, invocation: String) -> Tried<Vec<JournalNote>> {
+fn notes_of(conn: &Connection, head: &Head, invocation: String) -> SqliteResult<Vec<JournalNote>> {
     let notes = conn
         .prepare_cached(
             "SELECT seq, body FROM note WHERE sid = ?1 AND invocation = ?2 ORDER BY seq",
@@ -234,7 +254,7 @@ fn notes_of(conn: &Connection, head: &Head, invocation: String) -> Tried<Vec<Jou
     Ok(notes)
 }
 
-fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> Tried<bool> {
+fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> SqliteResult<bool> {
     let Some(entry) = head.front() else {
         return Ok(false);
     };
@@ -244,7 +264,7 @@ fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> Tried<bool> {
     Ok(asked > 0)
 }
 
-fn with_key(conn: &Connection, head: &Head, key: &str) -> Tried<Option<u64>> {
+fn with_key(conn: &Connection, head: &Head, key: &str) -> SqliteResult<Option<u64>> {
     let place: Option<i64> = conn
         .prepare_cached("SELECT pos FROM entry WHERE pos >> 32 = ?1 AND key = ?2")?
         .query_row(params![head.sid, Id(key.to_owned())], |row| row.get(0))
@@ -274,7 +294,7 @@ fn read_entry(row: &Row<'_>, cursor: u64) -> rusqlite::Result<InboxEntry> {
         key: row.get::<_, Option<Id>>(1)?.map(|id| id.0),
         state,
         invocation_id: invocation.map(|id| id.0),
-        accepted_at: row.get::<_, Moment>(3)?.0,
+        accepted_at: row.get::<_, TimestampColumn>(3)?.0,
     })
 }
 

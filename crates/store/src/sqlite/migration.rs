@@ -6,7 +6,7 @@ use logue_harness::store::StoreError;
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::fault::{Tried, damaged};
+use super::error::{SqliteResult, damaged};
 
 /// The application id in the header, `Logu`. Files of other programs are refused.
 pub(super) const APPLICATION: i32 = 0x4c6f_6775;
@@ -15,7 +15,7 @@ pub(super) const APPLICATION: i32 = 0x4c6f_6775;
 const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];
 
 /// Migrates the file to the current format, within the caller's transaction.
-pub(super) fn migrate(conn: &Connection, path: &Path) -> Tried<()> {
+pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
     let empty: bool = conn.query_row(
         "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)",
         [],

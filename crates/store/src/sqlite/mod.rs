@@ -2,7 +2,7 @@
 
 mod audit;
 mod column;
-mod fault;
+mod error;
 mod file;
 mod inbox;
 mod migration;
@@ -28,16 +28,16 @@ use rusqlite::Connection;
 use serde_json::{Map, Value};
 
 use self::column::written;
-use self::fault::Tried;
+use self::error::SqliteResult;
 use self::queue::Queue;
-use self::turn::{Change, End, Ending};
+use self::turn::{Change, DispositionRow, OutcomeRow};
 
 /// Options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
     /// The maximum wait for other processes that write to the file. The default is 30 seconds.
-    pub patience: Duration,
+    pub busy_timeout: Duration,
     /// The number of concurrent read operations. The default is two, the minimum one.
     pub readers: usize,
     /// The maximum size of the file, in bytes; `None` is unlimited.
@@ -47,7 +47,7 @@ pub struct SqliteOptions {
 impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
-            patience: Duration::from_secs(30),
+            busy_timeout: Duration::from_secs(30),
             readers: 2,
             max_bytes: None,
         }
@@ -57,8 +57,8 @@ impl Default for SqliteOptions {
 impl SqliteOptions {
     /// Sets the maximum wait for other processes.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
+        self.busy_timeout = busy_timeout;
         self
     }
 
@@ -100,7 +100,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, and creates it and its directories if they are missing.
     ///
-    /// Blocks, up to [`SqliteOptions::patience`] while other processes write.
+    /// Blocks, up to [`SqliteOptions::busy_timeout`] while other processes write.
     ///
     /// # Errors
     /// Returns [`StoreError::Damaged`] if the file is not a session store (it stays unchanged),
@@ -117,10 +117,10 @@ impl SqliteStore {
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let pages = options.max_bytes.map(|bytes| bytes / file::PAGE);
-        let conn = file::open(path, options.patience, pages)?;
+        let conn = file::open(path, options.busy_timeout, pages)?;
         Ok(Self {
-            readers: Queue::to_read(options.readers, path, options.patience)?,
-            writer: Queue::to_write(conn, path, options.patience)?,
+            readers: Queue::to_read(options.readers, path, options.busy_timeout)?,
+            writer: Queue::to_write(conn, path, options.busy_timeout)?,
             path: path.to_owned(),
         })
     }
@@ -132,25 +132,25 @@ impl SqliteStore {
 
     fn write<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
         self.writer.ask(operation)
     }
 
     fn read<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
         self.readers.ask(operation)
     }
 }
 
 impl Store for SqliteStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
+    fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         let arrival = arrival(entry);
         let session = session.to_owned();
         self.prepared(arrival, move |conn, arrival| {
-            inbox::accept(conn, &session, arrival)
+            inbox::enqueue(conn, &session, arrival)
         })
     }
 
@@ -195,14 +195,14 @@ impl Store for SqliteStore {
         self.write(move |conn| session::release(conn, &lease))
     }
 
-    fn begin<'a>(
+    fn claim_next<'a>(
         &'a self,
         lease: &'a Lease,
         invocation_id: &'a str,
         _now: Timestamp,
     ) -> StoreResult<'a, Option<ClaimedEntry>> {
         let (lease, invocation_id) = (lease.clone(), invocation_id.to_owned());
-        self.write(move |conn| inbox::begin(conn, &lease, invocation_id))
+        self.write(move |conn| inbox::claim_next(conn, &lease, invocation_id))
     }
 
     fn journal<'a>(
@@ -365,7 +365,7 @@ impl SqliteStore {
     fn prepared<P: Send + 'static, T: Send + 'static>(
         &self,
         ready: Result<P, StoreError>,
-        operation: impl FnOnce(&Connection, P) -> Tried<T> + Send + 'static,
+        operation: impl FnOnce(&Connection, P) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
         match ready {
             Ok(ready) => self.write(move |conn| operation(conn, ready)),
@@ -388,20 +388,20 @@ fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
 fn change(commit: Commit) -> Result<Change, StoreError> {
     let end = match commit.settle {
         None => None,
-        Some(Disposition::Requeue) => Some(End::Requeue),
+        Some(Disposition::Requeue) => Some(DispositionRow::Requeue),
         Some(Disposition::Done {
             outcome,
             keep_journal,
-        }) => Some(End::Done {
-            outcome: Ending::new(&outcome)?,
+        }) => Some(DispositionRow::Done {
+            outcome: OutcomeRow::new(&outcome)?,
             keep_journal,
         }),
         Some(Disposition::Suspended {
             suspension,
             outcome,
-        }) => Some(End::Suspended {
-            outcome: Ending::new(&outcome)?,
-            waiting: suspension::Waiting::new(suspension)?,
+        }) => Some(DispositionRow::Suspended {
+            outcome: OutcomeRow::new(&outcome)?,
+            waiting: suspension::SuspensionRow::new(suspension)?,
         }),
         Some(_) => {
             return Err(StoreError::Unavailable {

@@ -15,7 +15,7 @@ use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Tried, arrival, audit, change, inbox, migration, session, stored_work, suspension, turn,
+    SqliteResult, arrival, audit, change, inbox, migration, session, stored_work, suspension, turn,
 };
 
 #[test]
@@ -55,7 +55,7 @@ fn a_turn_scans_no_table() {
     }
 }
 
-fn every_operation(conn: &Connection) -> Tried<()> {
+fn every_operation(conn: &Connection) -> SqliteResult<()> {
     let now = Timestamp(1);
     let put = || {
         arrival(NewEntry {
@@ -68,15 +68,15 @@ fn every_operation(conn: &Connection) -> Tried<()> {
             now,
         })
     };
-    inbox::accept(conn, "s", put()?)?;
-    inbox::accept(conn, "s", put()?)?;
+    inbox::enqueue(conn, "s", put()?)?;
+    inbox::enqueue(conn, "s", put()?)?;
     let ttl = Duration::from_secs(1);
     let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), now, ttl)?;
     let LeaseResult::Lease(lease) = acquired else {
         panic!("no lease");
     };
-    inbox::begin(conn, &lease, "i".to_owned())?;
-    inbox::begin(conn, &lease, "i".to_owned())?;
+    inbox::claim_next(conn, &lease, "i".to_owned())?;
+    inbox::claim_next(conn, &lease, "i".to_owned())?;
     inbox::request_cancel(conn, "s", CancelMode::Rollback)?;
     inbox::journal(conn, &lease, "i".to_owned(), &["1".to_owned()])?;
     session::renew(conn, &lease, now)?;
@@ -97,7 +97,7 @@ fn every_operation(conn: &Connection) -> Tried<()> {
         })
     };
     turn::commit(conn, &lease, commit(0, Disposition::Requeue)?)?;
-    inbox::begin(conn, &lease, "i".to_owned())?;
+    inbox::claim_next(conn, &lease, "i".to_owned())?;
     let suspended = Disposition::Suspended {
         suspension: NewSuspension {
             signal_id: "x".to_owned(),
@@ -113,7 +113,7 @@ fn every_operation(conn: &Connection) -> Tried<()> {
     })?;
     suspension::signal(conn, "i", None, work, now)?;
     inbox::inbox(conn, "s")?;
-    inbox::begin(conn, &lease, "j".to_owned())?;
+    inbox::claim_next(conn, &lease, "j".to_owned())?;
     let done = Disposition::Done {
         outcome: outcome(),
         keep_journal: false,

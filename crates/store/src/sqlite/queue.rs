@@ -17,8 +17,8 @@ use logue_harness::store::{StoreError, StoreResult};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::{Tried, database, file};
-use super::file::{Identity, in_turn, open_reader, undo_if_failed};
+use super::error::{SqliteResult, database, file};
+use super::file::{Identity, open_reader, undo_if_failed, with_busy_retry};
 
 /// The maximum number of requests that share a transaction.
 const BATCH: usize = 256;
@@ -57,14 +57,14 @@ impl Queue {
     pub(super) fn to_write(
         conn: Connection,
         path: &Path,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let writer = Writer {
             conn,
-            identity: Identity::of(path)?,
+            identity: Identity::from_path(path)?,
             path: path.to_owned(),
-            patience,
+            busy_timeout,
         };
         let thread = start("store-writer", path, move || writer.process(&receiver))?;
         Ok(Self {
@@ -78,7 +78,7 @@ impl Queue {
     pub(super) fn to_read(
         count: usize,
         path: &Path,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -86,7 +86,7 @@ impl Queue {
         for _ in 0..count.max(1) {
             let (own, receiver) = (path.to_owned(), Arc::clone(&receiver));
             threads.push(start("store-reader", path, move || {
-                read_all(&own, &receiver, patience);
+                read_all(&own, &receiver, busy_timeout);
             })?);
         }
         Ok(Self {
@@ -101,7 +101,7 @@ impl Queue {
     /// A request whose future was dropped before its turn is skipped.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
@@ -141,12 +141,12 @@ struct Request<T, F> {
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnOnce(&Connection) -> Tried<T> + Send> Job for Request<T, F> {
+impl<T: Send, F: FnOnce(&Connection) -> SqliteResult<T> + Send> Job for Request<T, F> {
     fn run(&mut self, conn: &Connection, path: &Path) -> bool {
         let Some(operation) = self.operation.take().filter(|_| !self.reply.is_closed()) else {
             return true;
         };
-        let result = operation(conn).map_err(|trouble| trouble.told(path));
+        let result = operation(conn).map_err(|error| error.into_store_error(path));
         let succeeded = result.is_ok();
         self.result = Some(result);
         succeeded
@@ -182,7 +182,7 @@ struct Writer {
     conn: Connection,
     identity: Identity,
     path: PathBuf,
-    patience: Duration,
+    busy_timeout: Duration,
 }
 
 impl Writer {
@@ -208,7 +208,7 @@ impl Writer {
             let failure = self
                 .write(&mut batch)
                 .err()
-                .map(|trouble| trouble.told(&self.path));
+                .map(|error| error.into_store_error(&self.path));
             for job in batch {
                 job.answer(failure.clone());
             }
@@ -216,10 +216,10 @@ impl Writer {
     }
 
     /// Runs all jobs in one transaction, which is on the disk when this returns.
-    fn write(&self, batch: &mut [Box<dyn Job>]) -> Tried<()> {
+    fn write(&self, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
         let conn = &self.conn;
         self.identity.check()?;
-        in_turn(self.patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        with_busy_retry(self.busy_timeout, || conn.execute_batch("BEGIN IMMEDIATE"))?;
         let written = write_each(conn, &self.path, batch).and_then(|()| {
             give_back_spare_pages(conn)?;
             Ok(conn.execute_batch("COMMIT")?)
@@ -228,7 +228,7 @@ impl Writer {
     }
 }
 
-fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> Tried<()> {
+fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
     for job in batch {
         conn.prepare_cached("SAVEPOINT request")?.execute([])?;
         if !job.run(conn, path) {
@@ -256,7 +256,7 @@ fn ended_for_all(path: &Path) -> StoreError {
 }
 
 /// Returns excess free pages, left by deleted sessions, to the file system.
-fn give_back_spare_pages(conn: &Connection) -> Tried<()> {
+fn give_back_spare_pages(conn: &Connection) -> SqliteResult<()> {
     let count = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let free = count("freelist_count")?;
     if free >= SPARE && free >= count("page_count")? / 4 {
@@ -267,7 +267,7 @@ fn give_back_spare_pages(conn: &Connection) -> Tried<()> {
     Ok(())
 }
 
-fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, patience: Duration) {
+fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, busy_timeout: Duration) {
     let mut conn = None;
     loop {
         let next = requests
@@ -277,7 +277,10 @@ fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, patience: Dur
         let Ok(mut job) = next else {
             return;
         };
-        let failure = match conn.take().map_or_else(|| open_reader(path, patience), Ok) {
+        let failure = match conn
+            .take()
+            .map_or_else(|| open_reader(path, busy_timeout), Ok)
+        {
             Err(failure) => Some(failure),
             Ok(open) => {
                 let read = read(&open, path, &mut *job).err();

@@ -9,8 +9,8 @@ use logue_harness::store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
-use super::column::{Count, Json, Moment, Range, limit};
-use super::fault::Tried;
+use super::column::{Count, Json, Range, TimestampColumn, limit};
+use super::error::SqliteResult;
 use super::inbox;
 
 /// The state of a session that most operations require.
@@ -39,13 +39,13 @@ impl Head {
     }
 }
 
-pub(super) fn find(conn: &Connection, session: &str) -> Tried<Option<Head>> {
+pub(super) fn find(conn: &Connection, session: &str) -> SqliteResult<Option<Head>> {
     let row = conn
         .prepare_cached(
             "SELECT sid, seq, entries, cursor, epoch, owner, until FROM session WHERE id = ?1",
         )?
         .query_row([session], |row| {
-            let Moment(until) = row.get(6)?;
+            let TimestampColumn(until) = row.get(6)?;
             let owner: Option<String> = row.get(5)?;
             Ok((
                 row.get(0)?,
@@ -60,7 +60,7 @@ pub(super) fn find(conn: &Connection, session: &str) -> Tried<Option<Head>> {
     };
     Ok(Some(Head {
         sid,
-        range: Range::of(sid)?,
+        range: Range::from_session(sid)?,
         seq,
         entries,
         cursor,
@@ -70,7 +70,11 @@ pub(super) fn find(conn: &Connection, session: &str) -> Tried<Option<Head>> {
 }
 
 /// Returns the session, and creates it if it is missing.
-pub(super) fn made(conn: &Connection, session: &str, now: Timestamp) -> Tried<Head> {
+pub(super) fn find_or_create(
+    conn: &Connection,
+    session: &str,
+    now: Timestamp,
+) -> SqliteResult<Head> {
     if session.is_empty() {
         return Err(missing(session).into());
     }
@@ -81,16 +85,16 @@ pub(super) fn made(conn: &Connection, session: &str, now: Timestamp) -> Tried<He
         "INSERT INTO session (id, epoch, created_at, updated_at)
          VALUES (?1, ifnull((SELECT value FROM meta WHERE name = 'epochs'), 0), ?2, ?2)",
     )?
-    .execute(params![session, Moment(now)])?;
+    .execute(params![session, TimestampColumn(now)])?;
     existing(conn, session)
 }
 
-pub(super) fn existing(conn: &Connection, session: &str) -> Tried<Head> {
+pub(super) fn existing(conn: &Connection, session: &str) -> SqliteResult<Head> {
     Ok(find(conn, session)?.ok_or_else(|| missing(session))?)
 }
 
 /// Returns the session of a lease, if the lease is valid.
-pub(super) fn owned(conn: &Connection, lease: &Lease) -> Tried<Head> {
+pub(super) fn owned(conn: &Connection, lease: &Lease) -> SqliteResult<Head> {
     let head = existing(conn, &lease.session)?;
     if head.epoch == lease.epoch && head.holder.is_some() {
         return Ok(head);
@@ -109,7 +113,7 @@ pub(super) fn acquire(
     owner: String,
     now: Timestamp,
     ttl: Duration,
-) -> Tried<LeaseResult> {
+) -> SqliteResult<LeaseResult> {
     let head = existing(conn, &session)?;
     if let Some((holder, until)) = head.holder
         && holder != owner
@@ -126,7 +130,7 @@ pub(super) fn acquire(
             head.sid,
             Count(epoch),
             owner,
-            Moment(now.after(ttl))
+            TimestampColumn(now.after(ttl))
         ])?;
     Ok(LeaseResult::Lease(Lease {
         session,
@@ -139,14 +143,14 @@ pub(super) fn renew(
     conn: &Connection,
     lease: &Lease,
     until: Timestamp,
-) -> Tried<Option<CancelMode>> {
+) -> SqliteResult<Option<CancelMode>> {
     let head = owned(conn, lease)?;
     conn.prepare_cached("UPDATE session SET until = ?2 WHERE sid = ?1")?
-        .execute(params![head.sid, Moment(until)])?;
+        .execute(params![head.sid, TimestampColumn(until)])?;
     Ok(inbox::front(conn, &head)?.and_then(|front| front.cancel))
 }
 
-pub(super) fn release(conn: &Connection, lease: &Lease) -> Tried<()> {
+pub(super) fn release(conn: &Connection, lease: &Lease) -> SqliteResult<()> {
     conn.prepare_cached(
         "UPDATE session SET owner = NULL, until = 0
          WHERE id = ?1 AND epoch = ?2 AND owner IS NOT NULL",
@@ -161,8 +165,8 @@ pub(super) fn set_label(
     name: &str,
     value: &str,
     now: Timestamp,
-) -> Tried<()> {
-    let head = made(conn, session, now)?;
+) -> SqliteResult<()> {
+    let head = find_or_create(conn, session, now)?;
     conn.prepare_cached(
         "INSERT INTO label VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -172,9 +176,9 @@ pub(super) fn set_label(
 }
 
 /// Updates the time of the last change, which never decreases.
-pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> Tried<()> {
+pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> SqliteResult<()> {
     conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1 AND updated_at < ?2")?
-        .execute(params![sid, Moment(now)])?;
+        .execute(params![sid, TimestampColumn(now)])?;
     Ok(())
 }
 
@@ -182,7 +186,7 @@ pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> Tried<()> {
 const INFO: &str = "SELECT sid, id, seq, entries, cursor, epoch, has_state, schema_version, \
                     created_at, updated_at FROM session";
 
-pub(super) fn info(conn: &Connection, session: &str) -> Tried<Option<SessionInfo>> {
+pub(super) fn info(conn: &Connection, session: &str) -> SqliteResult<Option<SessionInfo>> {
     let found = conn
         .prepare_cached(&format!("{INFO} WHERE id = ?1"))?
         .query_row([session], overview)
@@ -192,7 +196,7 @@ pub(super) fn info(conn: &Connection, session: &str) -> Tried<Option<SessionInfo
         .transpose()
 }
 
-pub(super) fn list(conn: &Connection, filter: &SessionFilter) -> Tried<Vec<SessionInfo>> {
+pub(super) fn list(conn: &Connection, filter: &SessionFilter) -> SqliteResult<Vec<SessionInfo>> {
     let order = "ORDER BY updated_at DESC, id LIMIT ?1";
     let most = limit(filter.limit.unwrap_or(usize::MAX));
     let prefix = filter.prefix.as_deref().unwrap_or_default();
@@ -212,7 +216,7 @@ pub(super) fn history(
     session: &str,
     from: u64,
     most: usize,
-) -> Tried<Vec<Value>> {
+) -> SqliteResult<Vec<Value>> {
     let Some(head) = find(conn, session)?.filter(|head| from < head.seq) else {
         return Ok(Vec::new());
     };
@@ -234,7 +238,7 @@ pub(super) fn fork(
     upto: u64,
     into: &str,
     now: Timestamp,
-) -> Tried<()> {
+) -> SqliteResult<()> {
     let origin = existing(conn, session)?;
     if find(conn, into)?.is_some() {
         return Err(StoreError::Exists {
@@ -242,7 +246,7 @@ pub(super) fn fork(
         }
         .into());
     }
-    let copy = made(conn, into, now)?;
+    let copy = find_or_create(conn, into, now)?;
     if upto > origin.seq {
         return Err(StoreError::Conflict {
             session: session.to_owned(),
@@ -277,7 +281,7 @@ pub(super) fn fork(
     Ok(())
 }
 
-pub(super) fn delete(conn: &Connection, session: &str) -> Tried<bool> {
+pub(super) fn delete(conn: &Connection, session: &str) -> SqliteResult<bool> {
     let Some(head) = find(conn, session)? else {
         return Ok(false);
     };
@@ -309,13 +313,13 @@ fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
         epoch: row.get::<_, Count>(5)?.0,
         cursor,
         pending: entries.saturating_sub(cursor),
-        created_at: row.get::<_, Moment>(8)?.0,
-        updated_at: row.get::<_, Moment>(9)?.0,
+        created_at: row.get::<_, TimestampColumn>(8)?.0,
+        updated_at: row.get::<_, TimestampColumn>(9)?.0,
     };
     Ok((row.get(0)?, bare))
 }
 
-fn with_values(conn: &Connection, sid: i64, bare: SessionInfo) -> Tried<SessionInfo> {
+fn with_values(conn: &Connection, sid: i64, bare: SessionInfo) -> SqliteResult<SessionInfo> {
     Ok(SessionInfo {
         fields: values(conn, "SELECT name, value FROM field WHERE sid = ?1", sid)?,
         labels: values(conn, "SELECT name, value FROM label WHERE sid = ?1", sid)?,
@@ -323,7 +327,7 @@ fn with_values(conn: &Connection, sid: i64, bare: SessionInfo) -> Tried<SessionI
     })
 }
 
-fn values(conn: &Connection, sql: &str, sid: i64) -> Tried<Map<String, Value>> {
+fn values(conn: &Connection, sql: &str, sid: i64) -> SqliteResult<Map<String, Value>> {
     let values = conn
         .prepare_cached(sql)?
         .query_map([sid], |row| {

@@ -11,19 +11,19 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use super::column::{Count, Id, Json, Moment, written};
-use super::fault::Tried;
+use super::column::{Count, Id, Json, TimestampColumn, written};
+use super::error::SqliteResult;
 use super::inbox::{self, Arrival};
 use super::session::{self, Head};
 
 /// A suspension to store, with serialised JSON.
-pub(super) struct Waiting {
+pub(super) struct SuspensionRow {
     signal_id: String,
     metadata: Option<String>,
     record: Option<String>,
 }
 
-impl Waiting {
+impl SuspensionRow {
     pub(super) fn new(suspension: NewSuspension) -> Result<Self, StoreError> {
         Ok(Self {
             signal_id: suspension.signal_id,
@@ -38,9 +38,9 @@ pub(super) fn begin(
     conn: &Connection,
     head: &Head,
     invocation_id: &str,
-    waiting: Waiting,
+    waiting: SuspensionRow,
     now: Timestamp,
-) -> Tried<()> {
+) -> SqliteResult<()> {
     let latest = latest(conn, invocation_id)?;
     let free = latest
         .is_none_or(|latest| latest.sid == head.sid && latest.status == SuspensionStatus::Resumed);
@@ -60,13 +60,13 @@ pub(super) fn begin(
         Id(waiting.signal_id),
         waiting.metadata,
         waiting.record,
-        Moment(now)
+        TimestampColumn(now)
     ])?;
     Ok(())
 }
 
 /// Ends the latest suspension of an invocation and removes its record.
-pub(super) fn end(conn: &Connection, invocation_id: &str) -> Tried<()> {
+pub(super) fn end(conn: &Connection, invocation_id: &str) -> SqliteResult<()> {
     if let Some(latest) = latest(conn, invocation_id)? {
         conn.prepare_cached("UPDATE suspension SET status = 2, record = NULL WHERE num = ?1")?
             .execute([latest.num])?;
@@ -80,7 +80,7 @@ pub(super) fn signal(
     signal_id: Option<String>,
     work: String,
     now: Timestamp,
-) -> Tried<SignalResult> {
+) -> SqliteResult<SignalResult> {
     if let Some(signal_id) = signal_id
         && let Some(earlier) = earlier(conn, invocation_id, signal_id)?
     {
@@ -93,7 +93,7 @@ pub(super) fn signal(
         return Ok(SignalResult::Entry {
             session: latest.session,
             entry,
-            fresh: false,
+            is_new: false,
         });
     }
     let head = session::existing(conn, &latest.session)?;
@@ -111,7 +111,7 @@ pub(super) fn signal(
     Ok(SignalResult::Entry {
         session: latest.session,
         entry,
-        fresh: true,
+        is_new: true,
     })
 }
 
@@ -122,7 +122,7 @@ fn earlier(
     conn: &Connection,
     invocation_id: &str,
     signal_id: String,
-) -> Tried<Option<SignalResult>> {
+) -> SqliteResult<Option<SignalResult>> {
     let id = Id(invocation_id.to_owned());
     let latest: Option<Id> = conn
         .prepare_cached(
@@ -146,7 +146,7 @@ fn earlier(
         Some((Id(session), Some(Count(entry)))) => SignalResult::Entry {
             session,
             entry,
-            fresh: false,
+            is_new: false,
         },
         _ => SignalResult::Unknown,
     }))
@@ -156,7 +156,10 @@ fn earlier(
 const SUSPENSION: &str = "invocation, session.id, signal_id, metadata, status, entry, since \
                           FROM suspension JOIN session USING (sid)";
 
-pub(super) fn suspension(conn: &Connection, invocation_id: String) -> Tried<Option<Suspension>> {
+pub(super) fn suspension(
+    conn: &Connection,
+    invocation_id: String,
+) -> SqliteResult<Option<Suspension>> {
     let sql =
         format!("SELECT record, {SUSPENSION} WHERE invocation = ?1 ORDER BY num DESC LIMIT 1");
     let found = conn
@@ -166,7 +169,10 @@ pub(super) fn suspension(conn: &Connection, invocation_id: String) -> Tried<Opti
     Ok(found)
 }
 
-pub(super) fn suspensions(conn: &Connection, filter: SuspensionFilter) -> Tried<Vec<Suspension>> {
+pub(super) fn suspensions(
+    conn: &Connection,
+    filter: SuspensionFilter,
+) -> SqliteResult<Vec<Suspension>> {
     let mut sql = format!("SELECT NULL, {SUSPENSION} WHERE true");
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     if let Some(session) = filter.session {
@@ -205,7 +211,7 @@ struct Latest {
     entry: Option<u64>,
 }
 
-fn latest(conn: &Connection, invocation_id: &str) -> Tried<Option<Latest>> {
+fn latest(conn: &Connection, invocation_id: &str) -> SqliteResult<Option<Latest>> {
     let found = conn
         .prepare_cached(
             "SELECT num, suspension.sid, session.id, status, entry
@@ -240,7 +246,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Suspension> {
         status,
         entry: row.get::<_, Option<Count>>(6)?.map(|count| count.0),
         record: json(0)?.unwrap_or(Value::Null),
-        since: row.get::<_, Moment>(7)?.0,
+        since: row.get::<_, TimestampColumn>(7)?.0,
     })
 }
 

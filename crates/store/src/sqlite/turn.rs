@@ -6,11 +6,11 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use super::column::{Count, Id, Json, Moment, limit, position};
-use super::fault::Tried;
-use super::inbox::{self, Front};
+use super::column::{Count, Id, Json, TimestampColumn, limit, position};
+use super::error::SqliteResult;
+use super::inbox::{self, HeadEntry};
 use super::session::{self, Head};
-use super::suspension::{self, Waiting};
+use super::suspension::{self, SuspensionRow};
 
 /// A commit with serialised JSON.
 pub(super) struct Change {
@@ -19,25 +19,31 @@ pub(super) struct Change {
     pub(super) messages: Vec<String>,
     pub(super) fields: Vec<(String, String)>,
     pub(super) schema_version: Option<String>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<DispositionRow>,
     pub(super) now: Timestamp,
 }
 
 /// The disposition of the running entry.
-pub(super) enum End {
-    Done { outcome: Ending, keep_journal: bool },
-    Suspended { outcome: Ending, waiting: Waiting },
+pub(super) enum DispositionRow {
+    Done {
+        outcome: OutcomeRow,
+        keep_journal: bool,
+    },
+    Suspended {
+        outcome: OutcomeRow,
+        waiting: SuspensionRow,
+    },
     Requeue,
 }
 
 /// An outcome with a serialised body.
-pub(super) struct Ending {
+pub(super) struct OutcomeRow {
     kind: OutcomeKind,
     replies_from: u64,
     body: Option<String>,
 }
 
-impl Ending {
+impl OutcomeRow {
     pub(super) fn new(outcome: &NewOutcome) -> Result<Self, StoreError> {
         Ok(Self {
             kind: outcome.kind,
@@ -53,15 +59,15 @@ impl Change {
     /// A turn that failed or was requeued before it changed anything does not.
     fn changes_state(&self) -> bool {
         let settles_only = match &self.end {
-            None | Some(End::Suspended { .. }) => false,
-            Some(End::Done { outcome, .. }) => outcome.kind != OutcomeKind::Completed,
-            Some(End::Requeue) => true,
+            None | Some(DispositionRow::Suspended { .. }) => false,
+            Some(DispositionRow::Done { outcome, .. }) => outcome.kind != OutcomeKind::Completed,
+            Some(DispositionRow::Requeue) => true,
         };
         !settles_only || !self.messages.is_empty() || !self.fields.is_empty()
     }
 }
 
-pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<()> {
+pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> SqliteResult<()> {
     let head = session::owned(conn, lease)?;
     if head.seq != change.expected_seq {
         return Err(StoreError::Conflict {
@@ -82,7 +88,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<
 
     let seq = append(conn, &head, &change)?;
     match (change.end, front) {
-        (Some(End::Requeue), Some(front)) => {
+        (Some(DispositionRow::Requeue), Some(front)) => {
             conn.prepare_cached(
                 "UPDATE entry SET invocation = NULL, cancel = NULL WHERE pos = ?1",
             )?
@@ -90,7 +96,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<
             drop_journal(conn, &head, change.invocation_id)?;
         }
         (
-            Some(End::Done {
+            Some(DispositionRow::Done {
                 outcome,
                 keep_journal,
             }),
@@ -104,7 +110,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<
                 drop_journal(conn, &head, change.invocation_id)?;
             }
         }
-        (Some(End::Suspended { outcome, waiting }), Some(front)) => {
+        (Some(DispositionRow::Suspended { outcome, waiting }), Some(front)) => {
             settle(conn, &head, &front, &outcome, seq, change.now)?;
             if front.resumes {
                 suspension::end(conn, &change.invocation_id)?;
@@ -118,7 +124,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<
 }
 
 /// Appends the messages, sets the fields, and returns the new length of the history.
-fn append(conn: &Connection, head: &Head, change: &Change) -> Tried<u64> {
+fn append(conn: &Connection, head: &Head, change: &Change) -> SqliteResult<u64> {
     let mut seq = head.seq;
     let mut insert = conn.prepare_cached("INSERT INTO message VALUES (?1, ?2)")?;
     for message in &change.messages {
@@ -141,7 +147,7 @@ fn append(conn: &Connection, head: &Head, change: &Change) -> Tried<u64> {
         Count(seq),
         change.changes_state(),
         change.schema_version,
-        Moment(change.now)
+        TimestampColumn(change.now)
     ])?;
     Ok(seq)
 }
@@ -149,11 +155,11 @@ fn append(conn: &Connection, head: &Head, change: &Change) -> Tried<u64> {
 fn settle(
     conn: &Connection,
     head: &Head,
-    front: &Front,
-    outcome: &Ending,
+    front: &HeadEntry,
+    outcome: &OutcomeRow,
     seq: u64,
     now: Timestamp,
-) -> Tried<()> {
+) -> SqliteResult<()> {
     conn.prepare_cached(
         "UPDATE entry SET cancel = NULL, kind = ?2, replies_from = ?3, replies_to = ?4,
              body = ?5, at = ?6 WHERE pos = ?1",
@@ -164,7 +170,7 @@ fn settle(
         Count(outcome.replies_from),
         Count(seq),
         outcome.body,
-        Moment(now)
+        TimestampColumn(now)
     ])?;
     // The message is in the history now.
     if seq > head.seq && !front.resumes {
@@ -176,7 +182,7 @@ fn settle(
     Ok(())
 }
 
-fn drop_journal(conn: &Connection, head: &Head, invocation_id: String) -> Tried<()> {
+fn drop_journal(conn: &Connection, head: &Head, invocation_id: String) -> SqliteResult<()> {
     conn.prepare_cached("DELETE FROM note WHERE sid = ?1 AND invocation = ?2")?
         .execute(params![head.sid, Id(invocation_id)])?;
     Ok(())
@@ -191,7 +197,7 @@ pub(super) fn outcomes_since(
     session: &str,
     cursor: u64,
     most: usize,
-) -> Tried<Vec<StoredOutcome>> {
+) -> SqliteResult<Vec<StoredOutcome>> {
     let Some(head) = session::find(conn, session)?.filter(|head| cursor < head.cursor) else {
         return Ok(Vec::new());
     };
@@ -215,7 +221,7 @@ pub(super) fn outcome_of(
     conn: &Connection,
     session: &str,
     entry: u64,
-) -> Tried<Option<StoredOutcome>> {
+) -> SqliteResult<Option<StoredOutcome>> {
     let Some(head) = session::find(conn, session)?.filter(|head| entry <= head.cursor) else {
         return Ok(None);
     };
@@ -240,7 +246,7 @@ fn read_outcome(row: &Row<'_>) -> rusqlite::Result<StoredOutcome> {
         body: row
             .get::<_, Option<Json<Value>>>(6)?
             .map_or(Value::Null, |json| json.0),
-        at: row.get::<_, Moment>(7)?.0,
+        at: row.get::<_, TimestampColumn>(7)?.0,
     })
 }
 

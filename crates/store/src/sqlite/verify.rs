@@ -6,11 +6,15 @@ use logue_harness::store::IntegrityReport;
 use rusqlite::{Connection, params};
 
 use super::column::{Range, position};
-use super::fault::Tried;
+use super::error::SqliteResult;
 use super::session;
 
 /// Checks one session, or all sessions and the file.
-pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Tried<IntegrityReport> {
+pub(super) fn verify(
+    conn: &Connection,
+    path: &Path,
+    only: Option<&str>,
+) -> SqliteResult<IntegrityReport> {
     let mut verified = IntegrityReport::default();
     if let Some(session) = only {
         if let Some(head) = session::find(conn, session)? {
@@ -55,10 +59,15 @@ pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Trie
     Ok(verified)
 }
 
-fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityReport) -> Tried<()> {
-    let range = Range::of(sid)?;
+fn one(
+    conn: &Connection,
+    session: &str,
+    sid: i64,
+    verified: &mut IntegrityReport,
+) -> SqliteResult<()> {
+    let range = Range::from_session(sid)?;
     let ends = [range.first(), range.last()];
-    let count = |sql: &str| -> Tried<i64> {
+    let count = |sql: &str| -> SqliteResult<i64> {
         Ok(conn
             .prepare_cached(sql)?
             .query_row(ends, |row| row.get(0))?)
@@ -136,7 +145,7 @@ fn bodies(
     sid: i64,
     ends: [i64; 2],
     verified: &mut IntegrityReport,
-) -> Tried<()> {
+) -> SqliteResult<()> {
     let [first, last] = ends;
     let checks = [
         (
@@ -193,7 +202,7 @@ fn each(
     conn: &Connection,
     sql: &str,
     mut look: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<()>,
-) -> Tried<()> {
+) -> SqliteResult<()> {
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -71,14 +71,14 @@ async fn take_turns(path: &Path) -> Result<(), StoreError> {
     let me = std::process::id().to_string();
     for number in 0..50 {
         let key = format!("{me}-{number}");
-        store.accept("s", super::entry(&key, Some(&key))).await?;
+        store.enqueue("s", super::entry(&key, Some(&key))).await?;
         let lease = loop {
             match store.acquire("s", &me, now(), super::TTL).await? {
                 LeaseResult::Lease(lease) => break lease,
                 _ => tokio::time::sleep(Duration::from_millis(2)).await,
             }
         };
-        let begun = store.begin(&lease, &key, now()).await?.unwrap();
+        let begun = store.claim_next(&lease, &key, now()).await?.unwrap();
         assert!(!begun.recovered);
         let seq = store.session("s").await?.unwrap().seq;
         let message = json!({ "entry": begun.entry.entry, "epoch": lease.epoch });
@@ -110,7 +110,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
     for number in 0_u64.. {
         let key = format!("{me}-{number}");
         store
-            .accept(session, super::entry(&key, Some(&key)))
+            .enqueue(session, super::entry(&key, Some(&key)))
             .await?;
         tell(&format!("accepted {session} {key}"));
         // The killed process had this owner name too, so its lease does not block.
@@ -118,7 +118,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
             LeaseResult::Lease(lease) => lease,
             other => panic!("no lease: {other:?}"),
         };
-        let begun = store.begin(&lease, &key, now()).await?.unwrap();
+        let begun = store.claim_next(&lease, &key, now()).await?.unwrap();
         let id = begun.entry.invocation_id.unwrap();
         store.journal(&lease, &id, vec![json!(number)]).await?;
         tell(&format!("noted {session} {id}"));

@@ -60,8 +60,8 @@ async fn check(store: &SqliteStore, step: &str) {
     match words[..] {
         ["accepted", session, key] => {
             let known = super::entry("again", Some(key));
-            let answer = format!("{:?}", store.accept(session, known).await.unwrap());
-            assert!(answer.contains("fresh: false"), "{step}: {answer}");
+            let answer = format!("{:?}", store.enqueue(session, known).await.unwrap());
+            assert!(answer.contains("is_new: false"), "{step}: {answer}");
         }
         ["noted", session, id] => {
             let info = store.session(session).await.unwrap().unwrap();

@@ -32,7 +32,7 @@ async fn a_full_disk_loses_nothing() {
     let store = SqliteStore::open_with(&path, options).unwrap();
     turn(&store, "s", "small").await.unwrap();
     let huge = "x".repeat(300 << 10);
-    let message = unavailable(store.accept("s", entry(&huge, None)).await);
+    let message = unavailable(store.enqueue("s", entry(&huge, None)).await);
     assert!(
         message.contains("sessions.db: the disk is full"),
         "{message}"
@@ -62,11 +62,11 @@ async fn a_request_that_fails_does_not_spoil_those_beside_it() {
     store.set_label("s", "a", 1.into(), NOW).await.unwrap();
     // They are put into the queue together, so most of them share a transaction.
     let (one, two, three, four, five) = tokio::join!(
-        store.accept("s", entry("one", None)),
-        store.accept("", entry("refused", None)),
+        store.enqueue("s", entry("one", None)),
+        store.enqueue("", entry("refused", None)),
         store.fork("s", 9, "half-made", NOW),
         store.set_label("s", "b", 2.into(), NOW),
-        store.accept("s", entry("two", None)),
+        store.enqueue("s", entry("two", None)),
     );
     assert!(one.is_ok() && four.is_ok() && five.is_ok());
     assert!(matches!(two, Err(StoreError::NotFound { .. })));
@@ -98,11 +98,11 @@ async fn a_file_system_that_refuses_is_told_of() {
 #[tokio::test]
 async fn a_file_that_somebody_writes_to_is_waited_for_under_a_bound() {
     let (_folder, path) = place();
-    let options = SqliteOptions::default().patience(Duration::from_millis(50));
+    let options = SqliteOptions::default().busy_timeout(Duration::from_millis(50));
     let store = SqliteStore::open_with(&path, options).unwrap();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let message = unavailable(store.accept("s", entry("x", None)).await);
+    let message = unavailable(store.enqueue("s", entry("x", None)).await);
     assert!(
         message.contains("sessions.db: locked by another process"),
         "{message}"
@@ -112,7 +112,7 @@ async fn a_file_that_somebody_writes_to_is_waited_for_under_a_bound() {
     let message = unavailable(SqliteStore::open_with(&path, options));
     assert!(message.contains("locked by another process"), "{message}");
     other.execute_batch("COMMIT").unwrap();
-    store.accept("s", entry("x", None)).await.unwrap();
+    store.enqueue("s", entry("x", None)).await.unwrap();
 }
 
 #[cfg(unix)]
@@ -122,15 +122,15 @@ async fn nothing_is_confirmed_into_a_file_that_is_gone() {
     let store = SqliteStore::open(&path).unwrap();
     turn(&store, "s", "x").await.unwrap();
     fs::rename(&path, folder.path().join("elsewhere")).unwrap();
-    let message = unavailable(store.accept("s", entry("y", None)).await);
+    let message = unavailable(store.enqueue("s", entry("y", None)).await);
     assert!(
         message.contains("sessions.db: the file was moved or removed"),
         "{message}"
     );
     fs::write(&path, "another").unwrap();
-    unavailable(store.accept("s", entry("y", None)).await);
+    unavailable(store.enqueue("s", entry("y", None)).await);
     fs::rename(folder.path().join("elsewhere"), &path).unwrap();
-    store.accept("s", entry("y", None)).await.unwrap();
+    store.enqueue("s", entry("y", None)).await.unwrap();
     assert_eq!(store.inbox("s").await.unwrap().len(), 1);
 }
 

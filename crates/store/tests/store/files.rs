@@ -49,10 +49,10 @@ async fn a_long_session_takes_little_more_than_its_text() {
             work,
             ..entry("", None)
         };
-        store.accept("s", put).await.unwrap();
+        store.enqueue("s", put).await.unwrap();
         let lease = lease(&store, "s").await.unwrap();
         let id = format!("0f8fad5b-d9cb-469f-a165-{number:012x}");
-        store.begin(&lease, &id, NOW).await.unwrap();
+        store.claim_next(&lease, &id, NOW).await.unwrap();
         let notes = vec![message.clone()];
         store.journal(&lease, &id, notes).await.unwrap();
         let messages = vec![message.clone(), message.clone()];
@@ -166,7 +166,7 @@ async fn faults_are_found() {
         let store = SqliteStore::open(&path).unwrap();
         turn(&store, "s", "one").await.unwrap();
         turn(&store, "s", "two").await.unwrap();
-        store.accept("s", entry("three", None)).await.unwrap();
+        store.enqueue("s", entry("three", None)).await.unwrap();
         assert!(store.verify(None).await.unwrap().faults.is_empty());
         let conn = Connection::open(&path).unwrap();
         conn.execute_batch(fault).unwrap();
@@ -180,7 +180,7 @@ async fn stores_are_opened_by_address() {
     let (_folder, path) = place();
     let url = format!("sqlite:{}", path.display());
     let store = Stores::open(&url).unwrap();
-    store.accept("s", entry("x", None)).await.unwrap();
+    store.enqueue("s", entry("x", None)).await.unwrap();
     drop(store);
     let store = Stores::open(&url).unwrap();
     assert_eq!(store.inbox("s").await.unwrap().len(), 1);

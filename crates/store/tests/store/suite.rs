@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logue_harness::store::{MemoryStore, SharedStore};
-use logue_store::contract::{Case, cases, compare};
+use logue_store::conformance::{ConformanceCase, cases, compare};
 use proptest::prelude::*;
 
 use crate::spread::Spread;
@@ -41,7 +41,7 @@ async fn sqlite_through_several_connections() {
 
 #[test]
 fn the_names_of_cases_are_different() {
-    let mut names: Vec<&str> = cases().iter().map(Case::name).collect();
+    let mut names: Vec<&str> = cases().iter().map(ConformanceCase::name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), cases().len());

@@ -43,10 +43,10 @@ use crate::clock::Timestamp;
 ///     cancel: None,
 ///     now: Timestamp(0),
 /// };
-/// let first = store.accept("s1", hello.clone()).await?;
-/// let again = store.accept("s1", hello).await?;
-/// assert_eq!(first, EnqueueResult::Entry { entry: 1, fresh: true, ahead: 0 });
-/// assert_eq!(again, EnqueueResult::Entry { entry: 1, fresh: false, ahead: 0 });
+/// let first = store.enqueue("s1", hello.clone()).await?;
+/// let again = store.enqueue("s1", hello).await?;
+/// assert_eq!(first, EnqueueResult::Entry { entry: 1, is_new: true, ahead: 0 });
+/// assert_eq!(again, EnqueueResult::Entry { entry: 1, is_new: false, ahead: 0 });
 /// # Ok(())
 /// # }
 /// ```
@@ -75,8 +75,8 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
-        self.with(move |data| Ok(data.made(session, entry.now)?.accept(entry)))
+    fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
+        self.with(move |data| Ok(data.made(session, entry.now)?.enqueue(entry)))
     }
 
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
@@ -141,13 +141,13 @@ impl Store for MemoryStore {
         })
     }
 
-    fn begin<'a>(
+    fn claim_next<'a>(
         &'a self,
         lease: &'a Lease,
         invocation_id: &'a str,
         _now: Timestamp,
     ) -> StoreResult<'a, Option<ClaimedEntry>> {
-        self.with(move |data| Ok(owned(&mut data.sessions, lease)?.begin(invocation_id)))
+        self.with(move |data| Ok(owned(&mut data.sessions, lease)?.claim_next(invocation_id)))
     }
 
     fn journal<'a>(
@@ -377,7 +377,7 @@ impl Data {
             return SignalResult::Entry {
                 session: suspension.session.clone(),
                 entry,
-                fresh: false,
+                is_new: false,
             };
         }
         let work = EntryPayload::Resume {
@@ -390,7 +390,7 @@ impl Data {
         SignalResult::Entry {
             session: suspension.session.clone(),
             entry,
-            fresh: true,
+            is_new: true,
         }
     }
 

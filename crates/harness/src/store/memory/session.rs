@@ -65,12 +65,12 @@ impl Session {
         }
     }
 
-    pub(super) fn accept(&mut self, entry: NewEntry) -> EnqueueResult {
+    pub(super) fn enqueue(&mut self, entry: NewEntry) -> EnqueueResult {
         let known = entry.key.as_ref().and_then(|key| self.keys.get(key));
         if let Some(&number) = known {
             return EnqueueResult::Entry {
                 entry: number,
-                fresh: false,
+                is_new: false,
                 ahead: self.ahead(number),
             };
         }
@@ -83,7 +83,7 @@ impl Session {
         let number = self.put(entry.work, entry.key, entry.now);
         EnqueueResult::Entry {
             entry: number,
-            fresh: true,
+            is_new: true,
             ahead: self.ahead(number),
         }
     }
@@ -188,7 +188,7 @@ impl Session {
         self.holder = None;
     }
 
-    pub(super) fn begin(&mut self, invocation_id: &str) -> Option<ClaimedEntry> {
+    pub(super) fn claim_next(&mut self, invocation_id: &str) -> Option<ClaimedEntry> {
         let front = self.front_mut()?;
         let recovered = front.invocation_id.is_some();
         if !recovered {

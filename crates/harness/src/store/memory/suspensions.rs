@@ -115,7 +115,7 @@ impl Suspensions {
             Some(SignalResult::Entry {
                 session: one.session.clone(),
                 entry: one.entry?,
-                fresh: false,
+                is_new: false,
             })
         });
         Some(entry.unwrap_or(SignalResult::Unknown))

@@ -1,4 +1,4 @@
-//! Who is told of turns that went on.
+//! Who is reported of turns that went on.
 
 use std::sync::{Arc, Mutex};
 
@@ -35,11 +35,11 @@ async fn a_listener_is_told_once_of_each_resumed_turn_and_of_nothing_else() {
         );
     }
     drop(chat.send("s", ChatMessage::user("hello")).await);
-    chat.listen("s").await.unwrap();
+    chat.deliver_outcomes("s").await.unwrap();
     assert_eq!(*heard.lock().unwrap(), ["resumed: yes"]);
     drop(bad);
 
-    // Whoever is gone is told nothing, and may come back where it was.
+    // Whoever is gone is reported nothing, and may come back where it was.
     let cursor = subscription.cursor().await.unwrap();
     drop(subscription);
     drop(chat.send("s", ChatMessage::user("wait 2")).await);
@@ -54,8 +54,8 @@ async fn a_listener_is_told_once_of_each_resumed_turn_and_of_nothing_else() {
         let heard = Arc::clone(&heard_later);
         move |outcome| heard.lock().unwrap().extend(texts(outcome))
     });
-    chat.listen("s").await.unwrap();
-    chat.listen("s").await.unwrap();
+    chat.deliver_outcomes("s").await.unwrap();
+    chat.deliver_outcomes("s").await.unwrap();
     assert_eq!(*heard_later.lock().unwrap(), ["resumed: later"]);
     assert_eq!(*heard.lock().unwrap(), ["resumed: yes"]);
     drop(back);
@@ -73,12 +73,12 @@ async fn outcomes_can_be_read_from_a_cursor() {
             .await,
     );
     let all = chat.outcomes_since("s", 0, 100).await.unwrap();
-    let told: Vec<_> = all
+    let reported: Vec<_> = all
         .iter()
         .map(|(cursor, o)| format!("{cursor} {} {}", o.as_str(), texts(o).join("|")))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "1 completed you said a",
             "2 errored ",

@@ -83,9 +83,9 @@ async fn messages_that_wait_are_worked_off_by_whoever_comes() {
     stage.gate.add_permits(9);
     tokio::time::sleep(Duration::from_millis(160)).await;
     let chat = stage.harness();
-    assert_eq!(chat.work("s").await.unwrap(), 1);
-    assert_eq!(chat.work("s").await.unwrap(), 0);
-    assert!(chat.work("never heard of").await.is_err());
+    assert_eq!(chat.process_pending("s").await.unwrap(), 1);
+    assert_eq!(chat.process_pending("s").await.unwrap(), 0);
+    assert!(chat.process_pending("never heard of").await.is_err());
     assert_eq!(
         stage.history("s").await,
         ["user: block", "assistant: unblocked"]
@@ -109,7 +109,7 @@ async fn an_owner_that_was_stopped_can_commit_nothing() {
     let quick = stage.harness();
     let outcome = quick.send("s", ChatMessage::user("b")).await;
     assert_eq!(texts(&outcome), ["you said b"]);
-    // It comes back, and is told how its message ended with the other one.
+    // It comes back, and is reported how its message ended with the other one.
     assert_eq!(texts(&turn.await), ["unblocked"]);
     let history = [
         "user: block",
@@ -166,7 +166,7 @@ async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again
     let LeaseResult::Lease(lease) = acquired.unwrap() else {
         panic!("somebody has it");
     };
-    drop(stage.store.begin(&lease, id, now).await.unwrap());
+    drop(stage.store.claim_next(&lease, id, now).await.unwrap());
     let calls = ["c1", "c2"].map(|id| ToolCall::new(id, "work", "{}"));
     let calls = ChatMessage::assistant("").with_tool_calls(calls.to_vec());
     let notes = vec![

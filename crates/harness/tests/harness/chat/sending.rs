@@ -218,13 +218,13 @@ async fn turns_of_one_session_stand_in_one_order() {
     assert_eq!(history.len(), 120);
     let mut next = [0; 6];
     for turn in history.chunks(2) {
-        let said = turn[0].strip_prefix("user: ").unwrap();
+        let text = turn[0].strip_prefix("user: ").unwrap();
         assert_eq!(
             turn[1],
-            format!("assistant: you said {said}"),
+            format!("assistant: you said {text}"),
             "turns are not interleaved"
         );
-        let (sender, number) = said.split_once(' ').unwrap();
+        let (sender, number) = text.split_once(' ').unwrap();
         let sender: usize = sender.parse().unwrap();
         assert_eq!(
             number.parse::<usize>().unwrap(),

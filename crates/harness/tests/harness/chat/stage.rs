@@ -1,4 +1,4 @@
-//! A small agent that does what it is told, on a store in memory.
+//! A small agent that does what it is reported, on a store in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +96,7 @@ impl Stage {
             .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&gate)))
             .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
             .add_node_fn("hold", |ctx| async move {
-                let descriptor = SignalDescriptor::new(format!("sig-{}", said(&ctx)))
+                let descriptor = SignalDescriptor::new(format!("sig-{}", user_text(&ctx)))
                     .with_metadata(json!({ "why": "approval" }));
                 match ctx.suspend(descriptor).await {}
             })
@@ -166,15 +166,15 @@ impl Stage {
 }
 
 /// The last words of the user.
-fn said(ctx: &NodeContext<String>) -> String {
+fn user_text(ctx: &NodeContext<String>) -> String {
     let messages = ctx.state().list_of::<ChatMessage>("messages");
-    let mut said = messages.into_iter().flatten().rev();
-    let said = said.find(|message| message.role == Role::User);
-    said.map(ChatMessage::text).unwrap_or_default()
+    let mut newest_first = messages.into_iter().flatten().rev();
+    let message = newest_first.find(|message| message.role == Role::User);
+    message.map(ChatMessage::text).unwrap_or_default()
 }
 
 async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update, NodeError> {
-    let said = said(&ctx);
+    let text = user_text(&ctx);
     let conversation = ctx.state().list_of::<ChatMessage>("messages");
     let role = conversation.and_then(List::last).map(|last| last.role);
     let turns = ctx
@@ -183,13 +183,13 @@ async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update,
         .and_then(Value::as_u64)
         .unwrap_or(0);
     let mut messages = Vec::new();
-    match said.split(' ').next().unwrap_or_default() {
+    match text.split(' ').next().unwrap_or_default() {
         "fail" => {
             let error = NodeError::new("the model is away").with_category("provider_unavailable");
             return Err(error);
         }
         "nothing" => return Ok(Update::new()),
-        "wait" => messages.push(ChatMessage::assistant(format!("waiting for {said}"))),
+        "wait" => messages.push(ChatMessage::assistant(format!("waiting for {text}"))),
         "tool" | "toolblock" if role == Some(Role::User) => {
             let call = ToolCall::new(format!("call-{turns}"), "work", "{}");
             messages.push(ChatMessage::assistant("").with_tool_calls(vec![call]));
@@ -200,8 +200,8 @@ async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update,
         }
         _ => {
             ctx.emit("you said ".to_owned());
-            ctx.emit(said.clone());
-            messages.push(ChatMessage::assistant(format!("you said {said}")));
+            ctx.emit(text.clone());
+            messages.push(ChatMessage::assistant(format!("you said {text}")));
         }
     }
     for message in &messages {

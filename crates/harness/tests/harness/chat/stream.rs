@@ -11,9 +11,9 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
     let stage = Stage::new();
     let chat = stage.harness();
     let mut stream = chat.send_streaming("s", ChatMessage::user("hi"));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(event) = stream.next().await {
-        told.push(match event {
+        reported.push(match event {
             ChatEvent::Accepted { entry } => format!("accepted {entry}"),
             ChatEvent::Run {
                 node,
@@ -32,7 +32,7 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
         });
     }
     assert_eq!(
-        told,
+        reported,
         [
             "accepted 1",
             "model started",

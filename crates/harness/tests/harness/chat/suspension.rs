@@ -57,12 +57,12 @@ async fn a_signal_counts_once() {
             tokio::spawn(async move { chat.signal(SignalTarget::Signal("sig-wait 1"), word).await })
         })
         .collect();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for signal in signals {
-        told.extend(texts(&signal.await.unwrap().unwrap()));
+        reported.extend(texts(&signal.await.unwrap().unwrap()));
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "{told:?}");
+    reported.dedup();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!(stage.history("s").await.len(), 3);
 }
 
