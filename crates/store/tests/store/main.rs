@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod child;
+mod cost;
 mod crash;
 mod failures;
 mod files;
@@ -74,9 +75,9 @@ async fn lease(store: &dyn Store, session: &str) -> Result<Lease, StoreError> {
 
 /// A turn of two messages, from the inbox to the history.
 async fn turn(store: &dyn Store, session: &str, text: &str) -> Result<(), StoreError> {
-    store.accept(session, entry(text, None)).await?;
+    store.enqueue(session, entry(text, None)).await?;
     let lease = lease(store, session).await?;
-    store.begin(&lease, "i", NOW).await?;
+    store.claim_next(&lease, "i", NOW).await?;
     let seq = store.session(session).await?.map_or(0, |info| info.seq);
     let messages = vec![said(text), said(text)];
     store.commit(&lease, done("i", seq, messages)).await?;
