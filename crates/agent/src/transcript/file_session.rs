@@ -9,8 +9,9 @@
 //! and after a crash only the results of interrupted calls are missing there.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use logue_harness::chat::TurnNote;
 use logue_harness::store::{
     Commit, Disposition, Lease, NewOutcome, SessionInfo, SharedStore, Store, StoreError,
     StoreLayer, StoreResult, StoredOutcome,
@@ -26,7 +27,7 @@ pub struct FileSession {
     store: SharedStore,
     session: String,
     journal: TranscriptJournal,
-    history: Mutex<Vec<Value>>,
+    history: Mutex<Vec<ChatMessage>>,
 }
 
 impl FileSession {
@@ -43,11 +44,11 @@ impl FileSession {
             store,
             session: session.into(),
             journal: TranscriptJournal::new(transcript),
-            history: Mutex::new(history.iter().map(ChatMessage::to_json).collect()),
+            history: Mutex::new(history.to_vec()),
         }
     }
 
-    fn history(&self) -> MutexGuard<'_, Vec<Value>> {
+    fn history(&self) -> MutexGuard<'_, Vec<ChatMessage>> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,28 +56,33 @@ impl FileSession {
         self.history().len() as u64
     }
 
-    /// Appends a message to the file.
-    fn append(&self, note: &Value) -> Result<(), StoreError> {
-        let taken = self.journal.take(note);
-        let later = taken.map_err(|error| StoreError::Unavailable {
-            message: error.to_string(),
-            source: Some(Arc::new(error)),
-        })?;
-        if logue_harness::chat::continued(note).is_none() {
-            let mut history = self.history();
-            let at = history.len().saturating_sub(later);
-            history.insert(at, note.clone());
+    /// Appends the message of a journal note to the file.
+    fn note(&self, note: &Value) -> Result<(), StoreError> {
+        match TurnNote::from_json(note).map_err(StoreError::Damaged)? {
+            TurnNote::Message(message) => self.append(message)?,
+            TurnNote::Continuation(calls) => self.journal.expect(calls.tool_calls),
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Appends a message to the file.
+    fn append(&self, message: ChatMessage) -> Result<(), StoreError> {
+        let later = self.journal.write(&message);
+        let later = later.map_err(StoreError::unavailable)?;
+        let mut history = self.history();
+        let at = history.len().saturating_sub(later);
+        history.insert(at, message);
         Ok(())
     }
 
     /// The calls in the file without a result.
     fn open_calls(&self) -> BTreeSet<String> {
         let mut open = BTreeSet::new();
-        for message in self.history().iter().flat_map(ChatMessage::from_json) {
-            open.extend(message.tool_calls.into_iter().map(|call| call.id));
-            if let Some(id) = message.tool_call_id {
-                open.remove(&id);
+        for message in self.history().iter() {
+            open.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+            if let Some(id) = &message.tool_call_id {
+                open.remove(id);
             }
         }
         open
@@ -86,12 +92,11 @@ impl FileSession {
     fn complete(&self, messages: &[Value]) -> Result<(), StoreError> {
         let open = self.open_calls();
         for value in messages {
-            let is_missing = ChatMessage::from_json(value).is_ok_and(|message| {
-                let id = message.tool_call_id.as_ref();
-                message.role == Role::Tool && id.is_some_and(|id| open.contains(id))
-            });
-            if is_missing {
-                self.append(value)?;
+            let message = ChatMessage::from_json(value);
+            let message = message.map_err(|error| StoreError::Damaged(error.to_string()))?;
+            let id = message.tool_call_id.as_ref();
+            if message.role == Role::Tool && id.is_some_and(|id| open.contains(id)) {
+                self.append(message)?;
             }
         }
         Ok(())
@@ -180,7 +185,7 @@ impl StoreLayer for FileSession {
             .iter()
             .skip(from)
             .take(limit)
-            .cloned()
+            .map(ChatMessage::to_json)
             .collect();
         Box::pin(std::future::ready(Ok(messages)))
     }
@@ -192,7 +197,7 @@ impl StoreLayer for FileSession {
         notes: Vec<Value>,
     ) -> StoreResult<'a, ()> {
         Box::pin(async move {
-            notes.iter().try_for_each(|note| self.append(note))?;
+            notes.iter().try_for_each(|note| self.note(note))?;
             self.store.journal(lease, invocation_id, notes).await
         })
     }

@@ -4,11 +4,12 @@
 //! result is written when it arrives. It is inserted between the results that are already present, so
 //! the results in a transcript are always in the order of their calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logue_graph::{Journal, NodeError, NodeLocation};
 use logue_harness::BoxFuture;
-use logue_message::{ChatMessage, Role, ToolCall};
+use logue_harness::chat::TurnNote;
+use logue_message::{ChatMessage, Role, ShapeError, ToolCall};
 use serde_json::Value;
 
 use crate::transcript::item::{TranscriptError, TranscriptItem, TranscriptWriter};
@@ -36,24 +37,22 @@ impl TranscriptJournal {
         }
     }
 
-    /// Writes the message of a journal entry; entries without a message are ignored.
+    /// Expects the results of calls that are in the transcript.
+    pub(crate) fn expect(&self, calls: Vec<ToolCall>) {
+        self.lock().expect(calls);
+    }
+
+    /// Writes a message of the turn.
     ///
     /// Returns the number of messages written earlier that follow this one in the transcript.
-    pub(crate) fn take(&self, note: &Value) -> Result<usize, TranscriptError> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(message) = logue_harness::chat::continued(note) {
-            inner.expect(message.tool_calls);
-            return Ok(0);
-        }
-        let Ok(message) = ChatMessage::from_json(note) else {
-            return Ok(0);
-        };
+    pub(crate) fn write(&self, message: &ChatMessage) -> Result<usize, TranscriptError> {
+        let mut inner = self.lock();
         let elements = match message.role {
             Role::Assistant => {
                 inner
                     .transcript
-                    .append(&TranscriptItem::from_answer(&message))?;
-                inner.expect(message.tool_calls);
+                    .append(&TranscriptItem::from_answer(message))?;
+                inner.expect(message.tool_calls.clone());
                 return Ok(0);
             }
             Role::Tool => {
@@ -79,6 +78,10 @@ impl TranscriptJournal {
         inner.transcript.append(&elements)?;
         Ok(0)
     }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Inner {
@@ -90,9 +93,23 @@ impl Inner {
 
 impl Journal for TranscriptJournal {
     fn note(&self, _: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
-        let taken = self.take(&entry).map(drop).map_err(failed);
-        Box::pin(std::future::ready(taken))
+        let written = match TurnNote::from_json(&entry) {
+            Ok(TurnNote::Continuation(calls)) => {
+                self.expect(calls.tool_calls);
+                Ok(())
+            }
+            Ok(TurnNote::Message(message)) => self.write(&message).map(drop).map_err(failed),
+            Ok(_) => Ok(()),
+            Err(cause) => Err(invalid(&cause)),
+        };
+        Box::pin(std::future::ready(written))
     }
+}
+
+/// Returns the error of a note whose message is invalid.
+fn invalid(cause: &str) -> NodeError {
+    NodeError::new(format!("invalid message in a journal note: {cause}"))
+        .with_category(ShapeError::CATEGORY)
 }
 
 /// Converts a transcript error to the error of the node that wrote the entry.

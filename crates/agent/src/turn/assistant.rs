@@ -20,6 +20,7 @@ use logue_graph::{
     CompileError, CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, IdSource, List,
     NodeContext, NodeError, StateSchema, Update,
 };
+use logue_harness::chat::TurnNote;
 use logue_harness::chat::messages_field;
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{
@@ -304,8 +305,7 @@ impl Shared {
             self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided in an earlier part of the turn; its journal no longer exists.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
-            ctx.journal(logue_harness::chat::continues(&message))
-                .await?;
+            ctx.journal(TurnNote::continuation(&message)).await?;
         }
         let agents = self.assistant.budget.part();
         let router = self.router.current().await;

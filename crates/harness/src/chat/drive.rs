@@ -14,7 +14,7 @@ use logue_graph::{
 
 use super::cancel::{First, Stop, race};
 use super::failure::Failure;
-use super::open::Opened;
+use super::open::{Opened, message_from_json};
 use super::signal::SignalError;
 use super::stream::{ChatEvent, Sink};
 use super::turn::RunResult;
@@ -33,13 +33,9 @@ impl<E: Send + 'static> Inner<E> {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
-            Some(EntryPayload::Message { message }) => self.begun(
-                &opened.state,
-                message.clone(),
-                &lease.session,
-                invocation_id,
-                ports,
-            ),
+            Some(EntryPayload::Message { message }) => {
+                self.begun(&opened.state, message, &lease.session, invocation_id, ports)
+            }
             Some(EntryPayload::Resume {
                 invocation_id,
                 payload,
@@ -67,11 +63,15 @@ impl<E: Send + 'static> Inner<E> {
     fn begun<'a>(
         &'a self,
         state: &State,
-        message: Value,
+        message: &Value,
         session: &str,
         invocation_id: String,
         ports: RunPorts<E>,
     ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
+        let message = message_from_json(message).map_err(|cause| {
+            let diagnostic = format!("the stored entry's message is invalid: {cause}");
+            Failure::new("session_load_failed", diagnostic)
+        })?;
         let mut state = state.clone();
         state
             .apply(Update::new().with(MESSAGES, vec![message]))

@@ -92,7 +92,7 @@ pub use options::{
     BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, PausedPolicy, SendOptions,
 };
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
-pub use recovery::{continued, continues};
+pub use recovery::TurnNote;
 pub use signal::{SignalError, SignalTarget};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;

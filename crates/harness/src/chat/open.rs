@@ -1,5 +1,6 @@
 //! The state of a session as a turn finds it.
 
+use logue_message::ChatMessage;
 use serde_json::Value;
 
 use crate::store::{SessionInfo, StoreError};
@@ -66,13 +67,15 @@ impl<E: Send + 'static> Inner<E> {
         })
     }
 
-    /// The messages of the history between two positions.
+    /// The messages of the history between two positions, decoded and checked.
+    ///
+    /// A stored message that was edited by hand may be none, or break the rules of its role.
     pub(super) async fn messages(
         &self,
         session: &str,
         from: u64,
         to: u64,
-    ) -> Result<Vec<Value>, StoreError> {
+    ) -> Result<Vec<ChatMessage>, StoreError> {
         let mut messages = Vec::new();
         let mut at = from;
         while at < to {
@@ -83,14 +86,19 @@ impl<E: Send + 'static> Inner<E> {
                     "the history of `{session}` ends at {at} and not at {to}"
                 )));
             }
-            at += page.len() as u64;
-            messages.extend(page);
+            for message in &page {
+                messages.push(message_from_json(message).map_err(|cause| {
+                    let place = format!("message {at} of the session `{session}`");
+                    StoreError::Damaged(format!("{place} is invalid: {cause}"))
+                })?);
+                at += 1;
+            }
         }
         Ok(messages)
     }
 
     /// The state that a record stands for. Absent fields start at their defaults.
-    fn state_of(&self, info: &SessionInfo, messages: Vec<Value>) -> Result<State, Failure> {
+    fn state_of(&self, info: &SessionInfo, messages: Vec<ChatMessage>) -> Result<State, Failure> {
         let fields = self.migrated(info)?;
         let mut update = Update::new();
         for (name, value) in fields {
@@ -117,4 +125,11 @@ impl<E: Send + 'static> Inner<E> {
             .map(|migrated| migrated.fields)
             .map_err(|error| Failure::new(error.category(), error.to_string()))
     }
+}
+
+/// Reads a stored message and checks the rules of its role.
+pub(super) fn message_from_json(value: &Value) -> Result<ChatMessage, String> {
+    let message = ChatMessage::from_json(value).map_err(|error| error.to_string())?;
+    message.validate().map_err(|error| error.to_string())?;
+    Ok(message)
 }

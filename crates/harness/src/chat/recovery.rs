@@ -8,40 +8,81 @@
 use logue_message::{ChatMessage, repair_history};
 use serde_json::{Value, json};
 
+use super::failure::Failure;
+use super::open::message_from_json;
+
 const CONTINUES: &str = "continues";
 
-/// A note that the turn continues with calls already in the history.
-///
-/// A node makes it before it runs the calls. Without it, a crash would hide that they were begun.
-pub fn continues(calls: &ChatMessage) -> Value {
-    json!({ CONTINUES: calls.to_json() })
+/// A note of a turn's journal.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TurnNote {
+    /// A message that happened in the turn.
+    Message(ChatMessage),
+    /// The calls of the history with which the turn continues.
+    ///
+    /// A node notes them before it runs them. Without the note, a crash would hide that they were
+    /// begun.
+    Continuation(ChatMessage),
+    /// A note of another kind, which recovery skips.
+    Other,
 }
 
-/// The message that a note of [`continues`] holds, if it is one.
-pub fn continued(note: &Value) -> Option<ChatMessage> {
-    ChatMessage::from_json(note.get(CONTINUES)?).ok()
+impl TurnNote {
+    /// Returns the JSON form of a continuation with `calls`.
+    pub fn continuation(calls: &ChatMessage) -> Value {
+        json!({ CONTINUES: calls.to_json() })
+    }
+
+    /// Reads a note: an object with `continues` or `role` holds a message.
+    ///
+    /// # Errors
+    /// Returns the cause if the message is invalid.
+    pub fn from_json(note: &Value) -> Result<Self, String> {
+        if let Some(calls) = note.get(CONTINUES) {
+            return message_from_json(calls).map(Self::Continuation);
+        }
+        if note.get("role").is_some() {
+            return message_from_json(note).map(Self::Message);
+        }
+        Ok(Self::Other)
+    }
 }
 
 /// The messages that an unfinished turn adds to the history.
 ///
 /// These are the message that began it, the messages in its journal, and a result for each call
-/// that has none, including the calls with which it continued. Notes that do not contain a message
-/// are skipped.
-pub(super) fn completed_messages(first: Option<&Value>, notes: &[Value]) -> Vec<Value> {
-    let read = |note: &Value| continued(note).or_else(|| ChatMessage::from_json(note).ok());
-    let noted: Vec<ChatMessage> = notes.iter().filter_map(read).collect();
+/// that has none, including the calls with which it continued.
+pub(super) fn completed_messages(
+    first: Option<&Value>,
+    notes: &[Value],
+) -> Result<Vec<Value>, Failure> {
+    let invalid = |what: &str, cause| {
+        Failure::new("session_load_failed", format!("{what} is invalid: {cause}"))
+    };
+    if let Some(first) = first {
+        message_from_json(first).map_err(|cause| invalid("the stored entry's message", cause))?;
+    }
+    let mut noted = Vec::new();
+    let mut is_continuation = false;
+    for (at, note) in notes.iter().enumerate() {
+        match TurnNote::from_json(note) {
+            Ok(TurnNote::Message(message)) => noted.push(message),
+            Ok(TurnNote::Continuation(calls)) => {
+                is_continuation |= at == 0;
+                noted.push(calls);
+            }
+            Ok(TurnNote::Other) => {}
+            Err(cause) => {
+                return Err(invalid(&format!("note {at} of the turn's journal"), cause));
+            }
+        }
+    }
     let (noted, _) = repair_history(noted);
     // The continued calls are history already, and only their results are new.
-    let known = notes.first().and_then(continued).is_some();
+    let noted = noted.iter().skip(usize::from(is_continuation));
     let first = first.cloned().into_iter();
-    first
-        .chain(
-            noted
-                .iter()
-                .skip(usize::from(known))
-                .map(ChatMessage::to_json),
-        )
-        .collect()
+    Ok(first.chain(noted.map(ChatMessage::to_json)).collect())
 }
 
 /// Returns whether the turn can start anew because nothing of it has happened.

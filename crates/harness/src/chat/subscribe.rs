@@ -5,8 +5,6 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use logue_message::ChatMessage;
-
 use crate::store::{OutcomeKind, StoreError, StoredOutcome};
 
 use super::outcome::ChatTurnOutcome;
@@ -202,11 +200,7 @@ impl<E: Send + 'static> Inner<E> {
         let messages = self
             .messages(session, stored.replies_from, stored.replies_to)
             .await?;
-        let read = |message| {
-            ChatMessage::from_json(message).map_err(|error| StoreError::Damaged(error.to_string()))
-        };
-        let messages: Result<_, _> = messages.iter().map(read).collect();
-        Ok(ChatTurnOutcome::from_stored(stored, messages?))
+        Ok(ChatTurnOutcome::from_stored(stored, messages))
     }
 }
 

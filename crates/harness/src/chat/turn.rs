@@ -26,6 +26,8 @@ pub(super) enum RunResult {
     Ended(RunOutcome),
     /// It was asked to end.
     Cancelled(CancelMode),
+    /// The owner that ran it died after something had happened.
+    Interrupted,
     /// Another process has the session; nothing of the run counts.
     Fenced,
     /// The turn could not begin.
@@ -146,23 +148,16 @@ impl<E: Send + 'static> Inner<E> {
         let ran = if let Some(mode) = claimed.cancel {
             RunResult::Cancelled(mode)
         } else if claimed.recovered && !is_untouched(&claimed.notes) {
-            let ending = self.broken(
-                &claimed.notes,
-                first.as_ref(),
-                &invocation_id,
-                seq,
-                "turn_interrupted",
-            );
-            return self.commit(lease, &claimed, &opened, ending).await;
+            RunResult::Interrupted
         } else {
             self.drive(lease, &claimed, &opened, sink, span).await
         };
         let ending = match ran {
             RunResult::Ended(RunOutcome::Completed(completed)) => {
-                completed_turn(completed, &opened, first.is_some())
+                Ok(completed_turn(completed, &opened, first.is_some()))
             }
             RunResult::Ended(RunOutcome::Suspended(suspended)) => {
-                suspended_turn(*suspended, &opened, first.is_some())
+                Ok(suspended_turn(*suspended, &opened, first.is_some()))
             }
             RunResult::Ended(RunOutcome::Errored(errored)) => {
                 let failure = Failure::engine(&errored.error);
@@ -175,7 +170,7 @@ impl<E: Send + 'static> Inner<E> {
                     Vec::new()
                 };
                 if is_untouched(&notes) {
-                    self.failed(failure, &invocation_id, seq)
+                    Ok(self.failed(failure, &invocation_id, seq))
                 } else {
                     self.retained_ending(&notes, first.as_ref(), &invocation_id, seq, failure)
                 }
@@ -189,12 +184,21 @@ impl<E: Send + 'static> Inner<E> {
             RunResult::Refused(failure) if should_requeue(&claimed, &failure) => {
                 return Err(failure);
             }
-            RunResult::Refused(failure) => self.failed(failure, &invocation_id, seq),
-            RunResult::Cancelled(CancelMode::Rollback) => self.failed(
-                Failure::new("turn_cancelled", "the turn was cancelled and undone"),
-                &invocation_id,
-                seq,
-            ),
+            RunResult::Refused(failure) => Ok(self.failed(failure, &invocation_id, seq)),
+            RunResult::Interrupted => {
+                let notes = &claimed.notes;
+                self.broken(
+                    notes,
+                    first.as_ref(),
+                    &invocation_id,
+                    seq,
+                    "turn_interrupted",
+                )
+            }
+            RunResult::Cancelled(CancelMode::Rollback) => {
+                let failure = Failure::new("turn_cancelled", "the turn was cancelled and undone");
+                Ok(self.failed(failure, &invocation_id, seq))
+            }
             RunResult::Cancelled(CancelMode::Interrupt) => {
                 let notes = self.notes_of(session, &invocation_id).await?;
                 self.broken(
@@ -206,7 +210,10 @@ impl<E: Send + 'static> Inner<E> {
                 )
             }
         };
-        self.commit(lease, &claimed, &opened, ending).await
+        match ending {
+            Ok(ending) => self.commit(lease, &claimed, &opened, ending).await,
+            Err(failure) => self.give_up(lease, failure, &invocation_id).await,
+        }
     }
 
     /// Commits the end of a turn.
@@ -247,7 +254,7 @@ impl<E: Send + 'static> Inner<E> {
             }
             Err(error) => {
                 let failure = Failure::save(&error, ending.commit_failure_category);
-                if error.is_conflict() || should_requeue(&claimed, &failure) {
+                if error.is_conflict() || should_requeue(claimed, &failure) {
                     return Err(failure);
                 }
                 self.give_up(lease, failure, invocation_id).await
@@ -312,7 +319,7 @@ impl<E: Send + 'static> Inner<E> {
         invocation_id: &str,
         seq: u64,
         category: &str,
-    ) -> TurnCommit {
+    ) -> Result<TurnCommit, Failure> {
         let diagnostic = match category {
             "turn_cancelled" => "the turn was cancelled; what it had done is in the history",
             _ => "the program ended during the turn; what it had done is in the history",
@@ -342,14 +349,14 @@ impl<E: Send + 'static> Inner<E> {
         invocation_id: &str,
         seq: u64,
         failure: Failure,
-    ) -> TurnCommit {
+    ) -> Result<TurnCommit, Failure> {
         let outcome = self.errored(failure, Some(invocation_id.to_owned()));
-        let messages = completed_messages(first, notes);
+        let messages = completed_messages(first, notes)?;
         let stored = NewOutcome {
             kind: OutcomeKind::Cancelled,
             ..outcome.to_stored(seq + u64::from(first.is_some()))
         };
-        TurnCommit {
+        Ok(TurnCommit {
             messages,
             fields: Map::new(),
             settle: Disposition::Done {
@@ -359,7 +366,7 @@ impl<E: Send + 'static> Inner<E> {
             outcome,
             state: None,
             commit_failure_category: "session_save_failed",
-        }
+        })
     }
 }
 

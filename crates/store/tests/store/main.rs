@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod failures;
 mod files;
+mod loading;
 mod processes;
 mod spread;
 mod suite;

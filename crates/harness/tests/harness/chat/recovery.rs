@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::chat::{SendOptions, SignalTarget, continues};
+use logue_harness::chat::{SendOptions, SignalTarget, TurnNote};
 use logue_harness::store::{LeaseResult, SuspensionFilter};
 use logue_message::{ChatMessage, ToolCall};
 
@@ -170,7 +170,7 @@ async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again
     let calls = ["c1", "c2"].map(|id| ToolCall::new(id, "work", "{}"));
     let calls = ChatMessage::assistant("").with_tool_calls(calls.to_vec());
     let notes = vec![
-        continues(&calls),
+        TurnNote::continuation(&calls),
         ChatMessage::tool("c1", "worked").to_json(),
     ];
     stage.store.journal(&lease, id, notes).await.unwrap();
