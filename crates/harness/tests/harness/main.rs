@@ -32,4 +32,5 @@ fn public_types_are_send_and_sync() {
     is_send_and_sync::<logue_harness::chat::Subscription>();
     is_send_and_sync::<logue_harness::store::MemoryStore>();
     is_send_and_sync::<logue_harness::sessions::Sessions>();
+    is_send_and_sync::<logue_harness::turns::TurnHarness>();
 }

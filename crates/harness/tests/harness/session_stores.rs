@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use logue_graph::{CountingIds, END, Field, GraphBuilder, StateSchema, Update};
+use logue_graph::{
+    CountingIds, END, Field, GraphBuilder, NodeLocation, RunEvent, RunPorts, StateSchema, Update,
+};
 use logue_harness::sessions::{
     CombinedStore, MemorySessionStore, PausedRecord, PausedStatus, PausedStore, RunOptions,
     SessionRecord, SessionResult, SessionStore, SessionStoreError, SessionWrite, Sessions,
     StoreSessions, SummaryFilter,
 };
 use logue_harness::store::{MemoryStore, Store};
+use logue_harness::turns::{DispatchIntent, HarnessMode, Transmission, TurnHarness};
 use logue_harness::{BoxFuture, Clock, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -233,6 +236,45 @@ async fn runs_go_on_over_an_adapted_store() {
         let messages = outcome.state().and_then(|state| state.list("messages"));
         assert_eq!(messages.map(logue_graph::List::len), Some(length));
     }
+}
+
+#[tokio::test]
+async fn turns_over_a_typed_state_emit_events_of_the_graphs_type() {
+    #[derive(Default, serde::Serialize, serde::Deserialize)]
+    struct Visits {
+        count: u64,
+    }
+    let schema = StateSchema::from_defaults(&Visits::default()).unwrap();
+    let graph = GraphBuilder::<String>::for_events(schema)
+        .add_typed_node("visit", |visits: Visits, ctx| async move {
+            let count = visits.count + 1;
+            ctx.emit(format!("visit {count}"));
+            Ok(Visits { count })
+        })
+        .entry("visit")
+        .add_edge("visit", END)
+        .compile(CountingIds::new())
+        .unwrap();
+    let sessions = Sessions::new(graph, clock()).with_stores(adapter(), memory());
+    let turns = TurnHarness::new(HarnessMode::Sessioned, sessions, CountingIds::new());
+    let events = Arc::new(std::sync::Mutex::new(Vec::new()));
+    for _ in 0..2 {
+        let events = Arc::clone(&events);
+        let sink = move |_: &NodeLocation, event: RunEvent<String>| {
+            if let RunEvent::Emitted(event) = event {
+                events.lock().unwrap().push(event);
+            }
+        };
+        let transmission = Transmission {
+            session_id: Some("s".to_owned()),
+            intent: Some(DispatchIntent::ExistingSession),
+            ..Transmission::default()
+        };
+        let ports = RunPorts::new().with_events(sink);
+        let response = turns.handle_with(transmission, ports).await;
+        assert_eq!(response.shape(), "completion_response");
+    }
+    assert_eq!(*events.lock().unwrap(), ["visit 1", "visit 2"]);
 }
 
 fn waiting(invocation_id: &str, round: u64) -> PausedRecord {
