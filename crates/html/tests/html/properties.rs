@@ -149,6 +149,11 @@ fn extensions() -> Extensions {
     Extensions::ENABLE_TABLES | Extensions::ENABLE_STRIKETHROUGH
 }
 
+/// Text with marks that is not blank; assuming so in the test would reject too many cases.
+fn filled_text() -> impl Strategy<Value = String> {
+    marked_text().prop_filter("blank", |text| !text.trim().is_empty())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 20_000)))]
 
@@ -227,8 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cell_never_becomes_two(cells in prop::collection::vec(marked_text(), 2..5)) {
-        prop_assume!(cells.iter().all(|cell| !cell.trim().is_empty()));
+    fn a_cell_never_becomes_two(cells in prop::collection::vec(filled_text(), 2..5)) {
         let cells_of_row: Vec<String> = cells.iter().map(|cell| as_html(cell, true)).collect();
         let row = format!("<td>{}", cells_of_row.join("<td>"));
         let markdown = to_markdown(&format!("<table><tr>{row}<tr>{row}</table>"), &HtmlOptions::default()).text;
