@@ -1,4 +1,7 @@
 //! Inputs and outputs of a store.
+//!
+//! The structs are exhaustive on purpose: implementations of a store build and take them apart, and
+//! must notice a new field. Enums that may grow are `#[non_exhaustive]`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
