@@ -13,7 +13,7 @@ mod retry_after;
 mod server_error;
 
 pub(crate) use client::{create_client, next_bytes, send};
-pub(crate) use endpoint::WireEndpoint;
+pub(crate) use endpoint::{RequestTarget, WireEndpoint};
 pub(crate) use exchange::HttpExchange;
 pub use limits::HttpLimits;
 pub use options::EndpointOptions;

@@ -45,6 +45,7 @@ mod adapter;
 mod error;
 mod http;
 mod provider;
+mod provider_table;
 mod recording;
 mod request;
 mod response;
@@ -60,16 +61,18 @@ pub use http::{EndpointOptions, HttpLimits};
 pub use provider::{
     Echo, EventHandler, HarmonyCompletions, HarmonyOptions, HttpProvider, Provider,
 };
+pub use provider_table::{
+    ProviderAccount, ProviderBackend, ProviderEntry, ProviderKind, ServerProtocol, WireFormat,
+};
 pub use recording::{RecordError, Recorder, Recording, RecordingError, Replay};
 pub use request::{ModelRequest, SamplingSettings, ToolChoice};
 pub use response::{FinishReason, ModelEvent, ModelResponse, Usage};
-pub use selection::{ModelSelection, ProviderKind};
+pub use selection::ModelSelection;
 pub use server::{
     EffortEncoding, ReasoningEvidence, ReasoningReplay, ServerKind, ServerProbe, ServerProfile,
     ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
 };
 pub use stream::{ResponseReader, SseDecoder, SseError};
-pub use wire::WireFormat;
 pub use wire::harmony::{HarmonyServer, PromptForm};
 
 /// Compiles the example of the README.

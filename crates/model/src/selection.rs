@@ -1,44 +1,6 @@
 //! Parsing of model names with a provider prefix.
 
-use crate::WireFormat;
-
-/// A provider that a name selects by its prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ProviderKind {
-    /// A server with `/v1/chat/completions`.
-    OpenAi,
-    /// A server with `/v1/responses`.
-    Responses,
-    /// A server with Anthropic Messages.
-    Anthropic,
-    /// A server with `/v1/completions` and a gpt-oss model.
-    Harmony,
-    /// A recording.
-    Replay,
-    /// The last user message.
-    Echo,
-}
-
-impl ProviderKind {
-    /// Returns the JSON wire format of the provider, if it has one.
-    pub const fn wire_format(self) -> Option<WireFormat> {
-        match self {
-            Self::OpenAi => Some(WireFormat::Chat),
-            Self::Responses => Some(WireFormat::Responses),
-            Self::Anthropic => Some(WireFormat::Anthropic),
-            Self::Harmony | Self::Replay | Self::Echo => None,
-        }
-    }
-
-    /// Returns whether the provider is a server with an address.
-    pub const fn is_server(self) -> bool {
-        matches!(
-            self,
-            Self::OpenAi | Self::Responses | Self::Anthropic | Self::Harmony
-        )
-    }
-}
+use crate::ProviderKind;
 
 /// A parsed model name.
 ///
@@ -67,16 +29,10 @@ pub struct ModelSelection {
 impl ModelSelection {
     /// Parses a name; every string is valid.
     pub fn parse(name: &str) -> Self {
-        let (prefix, model) = name.split_once(':').unwrap_or(("", name));
-        let (kind, model) = match prefix {
-            "harmony" => (ProviderKind::Harmony, model),
-            "replay" => (ProviderKind::Replay, model),
-            "openai" => (ProviderKind::OpenAi, model),
-            "responses" => (ProviderKind::Responses, model),
-            "anthropic" => (ProviderKind::Anthropic, model),
-            "echo" => (ProviderKind::Echo, model),
-            _ => (ProviderKind::OpenAi, name),
-        };
+        let prefixed = name.split_once(':');
+        let prefixed =
+            prefixed.and_then(|(prefix, model)| Some((ProviderKind::from_prefix(prefix)?, model)));
+        let (kind, model) = prefixed.unwrap_or((ProviderKind::DEFAULT, name));
         Self {
             kind,
             model: model.to_owned(),

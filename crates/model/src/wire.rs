@@ -1,7 +1,9 @@
 //! Wire formats: encoding of requests and decoding of responses.
 //!
-//! A new JSON format requires a module with `WIRE` (endpoint, profiles, encoder, decoder) and a row in
-//! [`WireFormat::wire`]; the HTTP exchange, the body reader and the provider are shared.
+//! A new JSON format requires a module with `WIRE` (endpoint, profiles, encoder, decoder), for which
+//! `anthropic` is a template, a row in [`WireFormat::wire`], and a provider in the file
+//! `provider_table.rs`. The HTTP exchange, the body reader and the provider are shared. The encoder also
+//! determines the path, which may contain the model's name.
 
 mod anthropic;
 mod chat;
@@ -14,19 +16,7 @@ mod responses;
 pub(crate) use chat::tool_body;
 pub(crate) use definition::{Wire, WireRequest};
 
-use crate::{ServerKind, ServerProfile};
-
-/// A JSON wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WireFormat {
-    /// Chat Completions: `POST BASE/chat/completions`.
-    Chat,
-    /// `OpenAI` Responses: `POST BASE/responses`.
-    Responses,
-    /// Anthropic Messages: `POST BASE/v1/messages`.
-    Anthropic,
-}
+use crate::{ServerKind, ServerProfile, WireFormat};
 
 impl WireFormat {
     /// Returns the implementation of the format.

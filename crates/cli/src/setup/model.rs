@@ -6,14 +6,14 @@ use std::sync::Arc;
 use logue_agent::{HostError, Model, Models, read_bytes};
 use logue_model::{
     Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
-    ModelSelection, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
-    RetryProvider, SanitizedNames, StructuredProvider,
+    ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, Recorder, Recording,
+    Replay, RetryProvider, SanitizedNames, ServerProtocol, StructuredProvider,
 };
 
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::failures::source_failure;
-use crate::setup::settings::accounts::ProviderAccount;
+use crate::setup::settings::accounts::account_of_flags;
 use crate::setup::settings::{ModelSettings, Settings, UnknownServer};
 
 /// The settings for connections to model servers.
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
         Self {
-            account: ProviderAccount::for_flags(model_args.model.as_deref()),
+            account: account_of_flags(model_args.model.as_deref()),
             base_url: model_args.base_url.clone(),
             api_key: model_args.api_key.clone(),
             retries: model_args.response.retries,
@@ -39,13 +39,13 @@ impl Connection {
     }
 
     /// Returns the address of an account's server and the key for it.
-    fn options(&self, account: &ProviderAccount) -> Result<EndpointOptions, CliError> {
-        let ours = account.is(self.account);
+    fn options(&self, account: &'static ProviderAccount) -> Result<EndpointOptions, CliError> {
+        let ours = account == self.account;
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
         let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
-        let account = self.settings.account(account);
-        let base_url = account.base_url(base_url.as_deref());
-        let api_key = account.api_key(api_key.as_deref(), &base_url)?;
+        let settings = self.settings.account(account);
+        let base_url = settings.base_url(base_url.as_deref());
+        let api_key = settings.api_key(api_key.as_deref(), &base_url)?;
         let mut options = EndpointOptions::new(base_url.url).with_limits(self.settings.http);
         options.api_key = api_key;
         Ok(options)
@@ -131,9 +131,9 @@ fn model(
             (name, PathBuf::new())
         }
     };
-    let kind = ModelSelection::parse(&name).kind;
+    let account = ModelSelection::parse(&name).kind.account();
     let given = model_args.base_url.is_some() || model_args.api_key.is_some();
-    if given && kind.is_server() && !ProviderAccount::for_kind(kind).is(connection.account) {
+    if given && account.is_some_and(|account| account != connection.account) {
         let account = connection.account.name;
         return Err(CliError::user(
             "model_not_configured",
@@ -161,8 +161,10 @@ pub(crate) fn connect(
 
 fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, CliError> {
     let selection = ModelSelection::parse(name);
-    match selection.kind {
-        ProviderKind::Replay => {
+    let entry = selection.kind.entry();
+    let prefix = entry.identity_prefix;
+    match entry.backend {
+        ProviderBackend::Recording => {
             let path = folder.join(&selection.model);
             let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
             let shown = path.display().to_string();
@@ -171,20 +173,14 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Cl
                     .with_help("`logue check` on the recording shows the place")
             })?;
             let replay = Arc::new(Replay::new(recording));
-            Ok(Model::new(replay, "", format!("replay:{shown}")))
+            Ok(Model::new(replay, "", format!("{prefix}{shown}")))
         }
-        ProviderKind::Echo => Ok(Model::new(Arc::new(Echo), "", "echo:")),
-        kind => {
-            let options = connection.options(ProviderAccount::for_kind(kind))?;
+        ProviderBackend::Echo => Ok(Model::new(Arc::new(Echo), "", prefix)),
+        ProviderBackend::Server { protocol, account } => {
+            let options = connection.options(account)?;
             let (url, model) = (options.base_url.clone(), selection.model);
-            let provider = server(kind, options, &connection.settings)?;
-            // The wire format is part of the identity; the default format is omitted.
-            let identity = match kind {
-                ProviderKind::Responses => format!("responses {url} {model}"),
-                ProviderKind::Anthropic => format!("anthropic {url} {model}"),
-                ProviderKind::Harmony => format!("harmony:{url} {model}"),
-                _ => format!("{url} {model}"),
-            };
+            let provider = server(protocol, options, &connection.settings)?;
+            let identity = format!("{prefix}{url} {model}");
             Ok(Model::new(provider, model, identity))
         }
     }
@@ -192,27 +188,31 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Cl
 
 /// Creates the provider for a server.
 fn server(
-    kind: ProviderKind,
+    protocol: ServerProtocol,
     options: EndpointOptions,
     settings: &ModelSettings,
 ) -> Result<Arc<dyn Provider>, CliError> {
     let failed = |error| provider_failure(&error);
-    let Some(format) = kind.wire_format() else {
-        let mut harmony = HarmonyOptions::new(options.base_url);
-        harmony.api_key = options.api_key;
-        harmony.limits = options.limits;
-        harmony.prompt = settings.harmony_prompt;
-        harmony.server = settings.harmony_server;
-        // Harmony has no restrictions on tool names.
-        return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
-    };
-    let mut provider = HttpProvider::new(format, options).map_err(failed)?;
-    let named = settings.server_kind.as_ref();
-    if let Some(kind) = named.map_err(UnknownServer::to_error)? {
-        provider = provider.with_server_kind(*kind);
+    match protocol {
+        ServerProtocol::Json(format) => {
+            let mut provider = HttpProvider::new(format, options).map_err(failed)?;
+            let named = settings.server_kind.as_ref();
+            if let Some(kind) = named.map_err(UnknownServer::to_error)? {
+                provider = provider.with_server_kind(*kind);
+            }
+            let provider = provider.with_stream(settings.stream);
+            Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
+        }
+        ServerProtocol::Harmony => {
+            let mut harmony = HarmonyOptions::new(options.base_url);
+            harmony.api_key = options.api_key;
+            harmony.limits = options.limits;
+            harmony.prompt = settings.harmony_prompt;
+            harmony.server = settings.harmony_server;
+            // Harmony has no restrictions on tool names.
+            Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?))
+        }
     }
-    let provider = provider.with_stream(settings.stream);
-    Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
 }
 
 fn model_not_configured() -> CliError {

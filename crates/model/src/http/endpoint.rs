@@ -1,36 +1,46 @@
 //! The endpoint and authentication scheme of a wire format, as data.
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use std::borrow::Cow;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::{Category, ProviderError};
+use crate::{Category, ProviderAccount, ProviderError};
 
 /// The endpoint and authentication scheme of a wire format.
 #[derive(Debug)]
 pub(crate) struct WireEndpoint {
-    /// The path segments that are appended to a base URL.
-    pub(crate) path: &'static [&'static str],
-    /// A final segment of the base URL that `path` replaces.
+    /// A final segment of the base URL that the path of a request replaces.
     pub(crate) replaced_segment: Option<&'static str>,
-    /// The header that carries the key.
-    pub(crate) key_header: HeaderName,
-    /// The text before the key in the header.
-    pub(crate) key_prefix: &'static str,
-    /// The environment variable that usually contains the key.
-    pub(crate) key_variable: &'static str,
-    /// Further headers.
-    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// The headers and the variable of the key.
+    pub(crate) account: &'static ProviderAccount,
     /// An example of a base URL.
     pub(crate) example: &'static str,
 }
 
+/// The part of a request's URL that follows the base URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestTarget {
+    /// The path segments, which are percent-encoded when they are appended.
+    pub(crate) path: Vec<Cow<'static, str>>,
+}
+
+impl RequestTarget {
+    /// Creates a target from fixed path segments.
+    pub(crate) fn from_path(path: &[&'static str]) -> Self {
+        Self {
+            path: path.iter().copied().map(Cow::Borrowed).collect(),
+        }
+    }
+}
+
 impl WireEndpoint {
-    /// Returns the URL of the endpoint below a base URL.
+    /// Returns the URL to which the targets of requests are appended.
     ///
     /// # Errors
     /// Returns an error if the base URL is not an HTTP URL.
-    pub(crate) fn url(&self, base_url: &str) -> Result<Url, ProviderError> {
+    pub(crate) fn base(&self, base_url: &str) -> Result<Url, ProviderError> {
         let invalid_url = |cause: &str| {
             ProviderError::new(
                 Category::InvalidRequest,
@@ -54,9 +64,18 @@ impl WireEndpoint {
         if is_replaced {
             segments.pop();
         }
-        segments.extend(self.path);
         drop(segments);
         Ok(url)
+    }
+
+    /// Returns the URL of a request below the URL from [`base`](Self::base).
+    pub(crate) fn url(base: &Url, target: &RequestTarget) -> Url {
+        let mut url = base.clone();
+        // `base` accepts only URLs whose path can be extended.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(&target.path);
+        }
+        url
     }
 
     /// Builds the request that posts a JSON body.
@@ -75,11 +94,11 @@ impl WireEndpoint {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .body(body.to_string());
-        for (name, value) in self.headers {
+        for (name, value) in self.account.headers {
             request = request.header(*name, *value);
         }
         if let Some(key) = key {
-            let value = format!("{}{key}", self.key_prefix);
+            let value = format!("{}{key}", self.account.key_prefix);
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
                 ProviderError::new(
                     Category::Authentication,
@@ -87,22 +106,49 @@ impl WireEndpoint {
                 )
                 .with_help(format!(
                     "set {} again, without a trailing newline",
-                    self.key_variable
+                    self.account.key_variable
                 ))
             })?;
             value.set_sensitive(true);
-            request = request.header(&self.key_header, value);
+            request = request.header(self.account.key_header, value);
         }
         Ok(request)
     }
 
     /// Adapts a help text from Chat Completions to the format.
-    pub(crate) fn adapt_help(&self, mut error: ProviderError) -> ProviderError {
+    pub(crate) fn adapt_help(
+        &self,
+        target: &RequestTarget,
+        mut error: ProviderError,
+    ) -> ProviderError {
         error.help = error.help.map(|help| {
-            help.replace("OPENAI_API_KEY", self.key_variable)
-                .replace("/chat/completions", &format!("/{}", self.path.join("/")))
+            help.replace("OPENAI_API_KEY", self.account.key_variable)
+                .replace("/chat/completions", &format!("/{}", target.path.join("/")))
                 .replace("often `/v1`", &format!("such as {}", self.example))
         });
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_may_contain_the_name_of_the_model() {
+        let endpoint = WireEndpoint {
+            replaced_segment: Some("v1"),
+            account: ProviderAccount::OPENAI,
+            example: "https://example.com",
+        };
+        let target = RequestTarget {
+            path: vec!["v2".into(), "models".into(), "a/b:run".into()],
+        };
+        for (base, query) in [("/", ""), ("", ""), ("/?api-version=1", "?api-version=1")] {
+            let base = endpoint.base(&format!("https://example.com/x/v1{base}"));
+            let url = WireEndpoint::url(&base.unwrap(), &target);
+            let expected = format!("https://example.com/x/v2/models/a%2Fb:run{query}");
+            assert_eq!(url.as_str(), expected);
+        }
     }
 }

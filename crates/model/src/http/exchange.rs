@@ -6,7 +6,7 @@ use reqwest::{Client, Url};
 use serde_json::Value;
 
 use super::client::{create_client, next_bytes, seconds, send};
-use super::{EndpointOptions, HttpLimits, WireEndpoint, redact};
+use super::{EndpointOptions, HttpLimits, RequestTarget, WireEndpoint, redact};
 use crate::stream::{ResponseReader, make_ids_unique};
 use crate::wire::WireRequest;
 use crate::{Category, EventHandler, ModelRequest, ModelResponse, ProviderError};
@@ -19,7 +19,8 @@ const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct HttpExchange {
     options: EndpointOptions,
     endpoint: &'static WireEndpoint,
-    url: Url,
+    /// The URL to which the target of a request is appended.
+    base: Url,
     client: Client,
 }
 
@@ -33,12 +34,12 @@ impl HttpExchange {
         options: EndpointOptions,
         endpoint: &'static WireEndpoint,
     ) -> Result<Self, ProviderError> {
-        let url = endpoint.url(&options.base_url)?;
+        let base = endpoint.base(&options.base_url)?;
         let client = create_client(&options.limits)?;
         Ok(Self {
             options,
             endpoint,
-            url,
+            base,
             client,
         })
     }
@@ -61,7 +62,7 @@ impl HttpExchange {
             Ok(result) => result,
             Err(_) => Err(total_time_exceeded(limits)),
         };
-        let password = self.url.password();
+        let password = self.base.password();
         let key = self.options.api_key.as_deref();
         let mut response =
             result.map_err(|error| redact(error, key.into_iter().chain(password)))?;
@@ -76,23 +77,29 @@ impl HttpExchange {
     ) -> Result<ModelResponse, ProviderError> {
         let limits = &self.options.limits;
         let reader = ResponseReader::with_decoder(encoded.decoder, limits.event_bytes);
+        let target = &encoded.target;
         let started = Instant::now();
-        let (started, response) = match (self.post(&encoded.body).await, encoded.fallback) {
+        let (started, response) = match (self.post(target, &encoded.body).await, encoded.fallback) {
             (Err(error), Some(fallback)) if (fallback.applies_to)(&error) => {
                 let body = (fallback.body)()?;
-                (Instant::now(), self.post(&body).await?)
+                (Instant::now(), self.post(target, &body).await?)
             }
             (result, _) => (started, result?),
         };
         self.read(response, started, reader, events).await
     }
 
-    async fn post(&self, body: &Value) -> Result<reqwest::Response, ProviderError> {
+    async fn post(
+        &self,
+        target: &RequestTarget,
+        body: &Value,
+    ) -> Result<reqwest::Response, ProviderError> {
+        let url = WireEndpoint::url(&self.base, target);
         let key = self.options.api_key.as_deref();
         let key = key.filter(|key| !key.is_empty());
-        let request = self.endpoint.request(&self.client, &self.url, key, body)?;
-        let response = send(request, &self.url, &self.options.limits).await;
-        response.map_err(|error| self.endpoint.adapt_help(error))
+        let request = self.endpoint.request(&self.client, &url, key, body)?;
+        let response = send(request, &url, &self.options.limits).await;
+        response.map_err(|error| self.endpoint.adapt_help(target, error))
     }
 
     async fn read(

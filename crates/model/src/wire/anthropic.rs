@@ -8,20 +8,14 @@
 mod decode;
 mod encode;
 
-use reqwest::header::HeaderName;
-
 use super::definition::Wire;
-use crate::ServerProfile;
 use crate::http::WireEndpoint;
+use crate::{ProviderAccount, ServerProfile};
 
 pub(super) static WIRE: Wire = Wire {
     endpoint: WireEndpoint {
-        path: &["v1", "messages"],
         replaced_segment: Some("v1"),
-        key_header: HeaderName::from_static("x-api-key"),
-        key_prefix: "",
-        key_variable: "ANTHROPIC_API_KEY",
-        headers: &[("anthropic-version", "2023-06-01")],
+        account: ProviderAccount::ANTHROPIC,
         example: "https://api.anthropic.com",
     },
     profile: |_| &ServerProfile::ANTHROPIC,

@@ -3,22 +3,16 @@
 mod decode;
 mod encode;
 
-use reqwest::header::AUTHORIZATION;
-
 pub(crate) use encode::tool_body;
 
 use super::definition::Wire;
 use crate::http::WireEndpoint;
-use crate::{ServerKind, ServerProfile};
+use crate::{ProviderAccount, ServerKind, ServerProfile};
 
 pub(super) static WIRE: Wire = Wire {
     endpoint: WireEndpoint {
-        path: &["chat", "completions"],
         replaced_segment: None,
-        key_header: AUTHORIZATION,
-        key_prefix: "Bearer ",
-        key_variable: "OPENAI_API_KEY",
-        headers: &[],
+        account: ProviderAccount::OPENAI,
         example: "http://localhost:8000/v1",
     },
     profile,

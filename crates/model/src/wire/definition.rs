@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::http::WireEndpoint;
+use crate::http::{RequestTarget, WireEndpoint};
 use crate::stream::Decoder;
 use crate::{ModelRequest, ProviderError, ServerKind, ServerProfile};
 
@@ -29,14 +29,16 @@ pub(crate) type Encode = for<'r> fn(
 /// An encoded request and the decoder of its response.
 #[derive(Debug)]
 pub(crate) struct WireRequest<'r> {
+    pub(crate) target: RequestTarget,
     pub(crate) body: Value,
     pub(crate) decoder: Box<dyn Decoder>,
     pub(crate) fallback: Option<Fallback<'r>>,
 }
 
 impl WireRequest<'_> {
-    pub(crate) fn new(body: Value, decoder: Box<dyn Decoder>) -> Self {
+    pub(crate) fn new(target: RequestTarget, body: Value, decoder: Box<dyn Decoder>) -> Self {
         Self {
+            target,
             body,
             decoder,
             fallback: None,

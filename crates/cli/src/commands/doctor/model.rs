@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use logue_model::{Category, ModelSelection, ProviderKind, Recording, ServerProbe};
+use logue_model::{
+    Category, ModelSelection, ProviderAccount, ProviderBackend, Recording, ServerProbe,
+};
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
 use crate::setup::settings::Settings;
-use crate::setup::settings::accounts::{OPENAI, ProviderAccount};
+use crate::setup::settings::accounts::account_of_flags;
 
 const MODEL: &str = "model";
 const KEY: &str = "key";
@@ -26,13 +28,13 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
     match (&named, &selection) {
         (Some(named), Some(selection)) => {
             findings.push(Finding::good(MODEL, named).with_fact("model", named.as_str()));
-            match selection.kind {
-                ProviderKind::Echo => return findings,
-                ProviderKind::Replay => {
+            match selection.kind.entry().backend {
+                ProviderBackend::Server { .. } => {}
+                ProviderBackend::Echo => return findings,
+                ProviderBackend::Recording => {
                     findings.push(recording(&selection.model));
                     return findings;
                 }
-                _ => {}
             }
         }
         _ => findings.push(
@@ -40,10 +42,12 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
                 .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml"),
         ),
     }
-    let kind = selection.as_ref().map(|selection| selection.kind);
-    let account = kind.map_or(&OPENAI, ProviderAccount::for_kind);
+    let selected = selection.as_ref();
+    let account = selected.and_then(|selection| selection.kind.account());
+    // Without a model, the default account is checked.
+    let account = account.unwrap_or(ProviderAccount::OPENAI);
     // As in a run, the flags apply to the provider that -m names.
-    let ours = account.is(ProviderAccount::for_flags(arguments.model.as_deref()));
+    let ours = account == account_of_flags(arguments.model.as_deref());
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
     let effective = settings.model.account(account);
@@ -64,7 +68,7 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         None => Finding::bad(KEY, format!("no key for {}", address.url))
             .with_help(format!(
                 "set {}, or `api_key_env` under [{}] in logue.toml",
-                account.key_variable, account.table_name
+                account.key_variable, account.table
             ))
             .with_help(format!(
                 "for your own server, set {}",
@@ -78,8 +82,8 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         // Without a key, the server would reject the request.
         return findings;
     }
-    let probe = ServerProbe::new((account.models_at)(&address.url))
-        .with_headers(key.map_or_else(Vec::new, account.headers))
+    let probe = ServerProbe::new(account.models_base_url(&address.url))
+        .with_headers(key.map_or_else(Vec::new, |key| account.headers_with_key(&key)))
         .with_timeout(TIMEOUT);
     let wanted = selection
         .map(|selection| selection.model)

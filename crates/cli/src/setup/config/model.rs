@@ -1,5 +1,6 @@
 //! `[model]` of `logue.toml`: the model and the connections to its server.
 
+use logue_model::ProviderAccount;
 use serde::Deserialize;
 
 use crate::setup::config::harmony::Harmony;
@@ -33,4 +34,31 @@ pub(crate) struct Model {
 pub(crate) struct Server {
     pub(crate) base_url: Option<String>,
     pub(crate) api_key_env: Option<String>,
+}
+
+impl Model {
+    /// Returns the server keys of an account, if the account has a table here.
+    pub(crate) fn server(&self, account: &ProviderAccount) -> Option<Server> {
+        match account.table {
+            "model" => Some(Server {
+                base_url: self.base_url.clone(),
+                api_key_env: self.api_key_env.clone(),
+            }),
+            "model.anthropic" => Some(self.anthropic.clone()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_account_has_a_table() {
+        let model = Model::default();
+        for account in ProviderAccount::ALL {
+            assert!(model.server(account).is_some(), "[{}]", account.table);
+        }
+    }
 }

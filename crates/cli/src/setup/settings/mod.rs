@@ -13,13 +13,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use logue_agent::{PermissionFile, Price, Redaction, ResponseCache, Routing};
-use logue_model::{HarmonyServer, HttpLimits, PromptForm, RetryBudget, ServerKind};
+use logue_model::{
+    HarmonyServer, HttpLimits, PromptForm, ProviderAccount, RetryBudget, ServerKind,
+};
 use logue_tools::mcp::McpOptions;
 use logue_tools::{FetchPolicy, SearchEngine, ShellPolicy};
 
 use crate::exit::CliError;
 use crate::setup::config::Layers;
-use crate::setup::settings::accounts::{ANTHROPIC, AccountSettings, ProviderAccount};
+use crate::setup::settings::accounts::AccountSettings;
 
 /// The effective settings.
 #[derive(Clone)]
@@ -54,8 +56,7 @@ pub(crate) struct Settings {
 pub(crate) struct ModelSettings {
     /// The model for a run whose flags and prompt name none.
     pub(crate) name: Option<String>,
-    openai: AccountSettings,
-    anthropic: AccountSettings,
+    accounts: Vec<AccountSettings>,
     /// The configured kind of the server, or the unknown word for it.
     ///
     /// Only a connection to a server reports the word; the default depends on the address.
@@ -145,12 +146,10 @@ impl Settings {
 
 impl ModelSettings {
     /// Returns the address and the keys of an account.
-    pub(crate) fn account(&self, account: &ProviderAccount) -> &AccountSettings {
-        if account.is(&ANTHROPIC) {
-            &self.anthropic
-        } else {
-            &self.openai
-        }
+    pub(crate) fn account(&self, account: &'static ProviderAccount) -> AccountSettings {
+        let mut accounts = self.accounts.iter();
+        let settings = accounts.find(|settings| settings.is_of(account)).cloned();
+        settings.unwrap_or_else(|| AccountSettings::unconfigured(account))
     }
 }
 

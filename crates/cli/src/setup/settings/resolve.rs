@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use logue_agent::{DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, Price, ResponseCache, Routing};
-use logue_model::{HttpLimits, RetryBudget, ServerKind};
+use logue_model::{HttpLimits, ProviderAccount, RetryBudget, ServerKind};
 use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
 use toml::Spanned;
@@ -22,7 +22,7 @@ use crate::setup::config::mcp::McpServer;
 use crate::setup::config::model::Model;
 use crate::setup::config::{Layer, Layers, Tables};
 use crate::setup::environment::{cache_folder, data_folder, state_folder, variable};
-use crate::setup::settings::accounts::{ANTHROPIC, AccountSettings, OPENAI};
+use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
     TrustSettings, UnknownServer, tools,
@@ -83,8 +83,10 @@ fn model(layers: &Layers) -> ModelSettings {
         name: variable("LOGUE_MODEL")
             .or_else(|| variable("OPENAI_MODEL"))
             .or_else(|| layers.nearest(|tables| tables.model.name.clone())),
-        openai: AccountSettings::new(&OPENAI, layers),
-        anthropic: AccountSettings::new(&ANTHROPIC, layers),
+        accounts: ProviderAccount::ALL
+            .iter()
+            .map(|account| AccountSettings::new(account, layers))
+            .collect(),
         server_kind: server_kind.transpose(),
         stream: layers.nearest(|tables| tables.model.stream).unwrap_or(true),
         http: http_limits(layers),

@@ -4,6 +4,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, ImageSource, Role, ToolD
 use serde_json::{Map, Value, json};
 
 use super::decode::AnthropicDecoder;
+use crate::http::RequestTarget;
 use crate::wire::definition::WireRequest;
 use crate::wire::normalize::normalize;
 use crate::wire::request_options::{
@@ -60,7 +61,11 @@ pub(super) fn encode<'r>(
     }
     body.insert("stream".into(), json!(stream));
     let decoder = AnthropicDecoder::with_answer_tool(answer_tool);
-    Ok(WireRequest::new(Value::Object(body), Box::new(decoder)))
+    Ok(WireRequest::new(
+        RequestTarget::from_path(&["v1", "messages"]),
+        Value::Object(body),
+        Box::new(decoder),
+    ))
 }
 
 /// The tools of a request, and the settings for a response that matches the schema.

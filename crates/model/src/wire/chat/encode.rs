@@ -4,6 +4,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolDefi
 use serde_json::{Map, Value, json};
 
 use super::decode::ChatDecoder;
+use crate::http::RequestTarget;
 use crate::server::{EffortEncoding, StructuredOutputMode};
 use crate::wire::definition::WireRequest;
 use crate::wire::normalize::normalize;
@@ -20,7 +21,11 @@ pub(super) fn encode<'r>(
     stream: bool,
 ) -> Result<WireRequest<'r>, ProviderError> {
     let body = encode_body(request, profile, stream)?;
-    Ok(WireRequest::new(body, Box::<ChatDecoder>::default()))
+    Ok(WireRequest::new(
+        RequestTarget::from_path(&["chat", "completions"]),
+        body,
+        Box::<ChatDecoder>::default(),
+    ))
 }
 
 fn encode_body(

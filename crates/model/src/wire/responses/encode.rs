@@ -4,6 +4,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
 use super::decode::ResponsesDecoder;
+use crate::http::RequestTarget;
 use crate::server::ReasoningEvidence;
 use crate::wire::definition::WireRequest;
 use crate::wire::normalize::normalize;
@@ -19,7 +20,11 @@ pub(super) fn encode<'r>(
     stream: bool,
 ) -> Result<WireRequest<'r>, ProviderError> {
     let body = encode_body(request, profile, stream)?;
-    Ok(WireRequest::new(body, Box::<ResponsesDecoder>::default()))
+    Ok(WireRequest::new(
+        RequestTarget::from_path(&["responses"]),
+        body,
+        Box::<ResponsesDecoder>::default(),
+    ))
 }
 
 fn encode_body(
