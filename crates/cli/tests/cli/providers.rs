@@ -341,3 +341,24 @@ fn a_recording_of_any_provider_plays_without_it() {
         "{recorded}"
     );
 }
+
+#[test]
+fn requests_to_models_use_the_proxy_of_the_environment() {
+    let reply = anthropic(&[json!({"type": "text", "text": "Hi."})], "end_turn");
+    let proxy = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let folder = folder(&[("prompt.md", "<user>hi</user>\n")]);
+    let ran: Ran = logue(folder.path())
+        .args(["run", "--no-save", "-m", "anthropic:m", "prompt.md"])
+        .args(["--base-url", "http://model.test"])
+        .env("HTTP_PROXY", proxy.base_url())
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let received = proxy.received();
+    let line = &received.first().unwrap().line;
+    assert!(
+        line.starts_with("POST http://model.test/v1/messages "),
+        "{line}"
+    );
+}

@@ -27,6 +27,7 @@ pub(crate) fn create_client(limits: &HttpLimits) -> Result<Client, ProviderError
         // The embedding program may have installed another crypto provider, which then stays.
         drop(rustls::crypto::ring::default_provider().install_default());
     });
+    // The proxy of the environment applies, as users of a command line expect.
     Client::builder()
         .connect_timeout(limits.connect)
         // A redirect would send the conversation to a host that the user did not configure.
