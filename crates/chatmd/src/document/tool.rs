@@ -110,10 +110,13 @@ impl BuiltinDeclaration {
 }
 
 /// All built-ins, including those that only ochat supports.
+///
+/// `logue_tools::Builtin` implements the supported ones; a test of the program compares both.
 pub const BUILTINS: &[BuiltinDeclaration] = &[
     BuiltinDeclaration::new("read_file", &["read_file"], true),
     BuiltinDeclaration::new("get_contents", &["read_file"], true),
     BuiltinDeclaration::new("read_dir", &["read_directory"], true),
+    BuiltinDeclaration::new("read_directory", &["read_directory"], true),
     BuiltinDeclaration::new("apply_patch", &["apply_patch"], true),
     BuiltinDeclaration::new("append_to_file", &["append_to_file"], true),
     BuiltinDeclaration::new("find_and_replace", &["find_and_replace"], true),

@@ -167,7 +167,7 @@ fn near_misses_of_required_attributes_are_named_beside_the_error() {
 fn unknown_built_ins_are_compared_with_the_known() {
     for (name, meant) in [
         ("readfile", Some("read_file")),
-        ("read_directory", Some("read_dir")),
+        ("read_directry", Some("read_directory")),
         ("aply_patch", Some("apply_patch")),
         ("web_search", None),
         ("bash", None),

@@ -36,6 +36,7 @@ mod program;
 mod provider_errors;
 mod providers;
 mod redact;
+mod registries;
 mod run;
 mod scan;
 mod send;

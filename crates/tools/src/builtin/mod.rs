@@ -27,12 +27,16 @@ pub use webpage_to_markdown::WebpageToMarkdown;
 use crate::{AccessScope, Tool};
 
 /// A built-in tool; the variants list the names that a prompt declares it by.
+///
+/// The table of the ChatMD language (`chatmd::BUILTINS`) contains the same names, because that crate
+/// checks documents without tools; a test of the program compares both. A new tool is a variant with
+/// its names, its power and its file, a row in that table and a section in `docs/tools.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Builtin {
     /// `read_file`, also `get_contents`.
     ReadFile,
-    /// `read_dir`; the model calls it `read_directory`.
+    /// `read_dir`, also `read_directory`, which is the name for the model.
     ReadDirectory,
     /// `append_to_file`.
     AppendToFile,
@@ -71,6 +75,40 @@ pub enum BuiltinPower {
 }
 
 impl Builtin {
+    /// All built-in tools.
+    pub const ALL: &'static [Self] = &[
+        Self::ReadFile,
+        Self::ReadDirectory,
+        Self::AppendToFile,
+        Self::FindAndReplace,
+        Self::ApplyPatch,
+        Self::WebpageToMarkdown,
+        Self::Python,
+        Self::Search,
+        Self::WriteFile,
+        Self::BrowserSearch,
+        Self::BrowserOpen,
+        Self::BrowserFind,
+    ];
+
+    /// Returns the names by which a prompt declares the tool.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::ReadFile => &["read_file", "get_contents"],
+            Self::ReadDirectory => &["read_dir", "read_directory"],
+            Self::AppendToFile => &["append_to_file"],
+            Self::FindAndReplace => &["find_and_replace"],
+            Self::ApplyPatch => &["apply_patch"],
+            Self::WebpageToMarkdown => &["webpage_to_markdown"],
+            Self::Python => &["python"],
+            Self::Search => &["search"],
+            Self::WriteFile => &["write_file"],
+            Self::BrowserSearch => &["browser.search"],
+            Self::BrowserOpen => &["browser.open"],
+            Self::BrowserFind => &["browser.find"],
+        }
+    }
+
     /// Returns the greatest effect that the tool can have.
     pub fn power(self) -> BuiltinPower {
         match self {
@@ -86,23 +124,15 @@ impl Builtin {
         }
     }
 
+    /// Returns whether calls only read below the roots, so that they need no approval.
+    pub fn is_read_only(self) -> bool {
+        self.power() == BuiltinPower::Reads
+    }
+
     /// Returns the built-in tool that a prompt declares as `name`.
     pub fn declared(name: &str) -> Option<Self> {
-        Some(match name {
-            "read_file" | "get_contents" => Self::ReadFile,
-            "read_dir" | "read_directory" => Self::ReadDirectory,
-            "append_to_file" => Self::AppendToFile,
-            "find_and_replace" => Self::FindAndReplace,
-            "apply_patch" => Self::ApplyPatch,
-            "webpage_to_markdown" => Self::WebpageToMarkdown,
-            "python" => Self::Python,
-            "search" => Self::Search,
-            "write_file" => Self::WriteFile,
-            "browser.search" => Self::BrowserSearch,
-            "browser.open" => Self::BrowserOpen,
-            "browser.find" => Self::BrowserFind,
-            _ => return None,
-        })
+        let mut builtins = Self::ALL.iter().copied();
+        builtins.find(|builtin| builtin.names().contains(&name))
     }
 
     /// Returns the built-in tools of a list of names, in its order and without duplicates.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
+use super::Builtin;
 use super::arguments::ArgumentReader;
 use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
@@ -12,7 +13,7 @@ use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 /// Maximum number of entries in a result.
 const MAX_ENTRIES: usize = 2_000;
 
-/// Lists a directory. Declared as `read_dir`; the model calls it `read_directory`.
+/// Lists a directory. Declared as `read_dir` or `read_directory`; the model calls the latter.
 #[derive(Clone, Debug)]
 pub struct ReadDirectory {
     definition: ToolDefinition,
@@ -76,7 +77,7 @@ impl Tool for ReadDirectory {
     }
 
     fn is_read_only(&self) -> bool {
-        true
+        Builtin::ReadDirectory.is_read_only()
     }
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
+use super::Builtin;
 use super::arguments::ArgumentReader;
 use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
@@ -86,7 +87,7 @@ impl Tool for ReadFile {
     }
 
     fn is_read_only(&self) -> bool {
-        true
+        Builtin::ReadFile.is_read_only()
     }
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {

@@ -237,22 +237,14 @@ fn built_in_tools_are_read_only_as_far_as_their_power_says() {
     let folder = tempfile::tempdir().unwrap();
     let roots = Arc::new(Roots::new([folder.path().to_owned()]).unwrap());
     let scope = logue_tools::AccessScope::new(roots);
-    for builtin in [
-        Builtin::ReadFile,
-        Builtin::ReadDirectory,
-        Builtin::Search,
-        Builtin::WriteFile,
-        Builtin::AppendToFile,
-        Builtin::FindAndReplace,
-        Builtin::ApplyPatch,
-        Builtin::Python,
-        Builtin::WebpageToMarkdown,
-        Builtin::BrowserOpen,
-    ] {
+    for builtin in Builtin::ALL.iter().copied() {
         let tool = builtin.tool(&scope);
         let reads = builtin.power() == BuiltinPower::Reads;
         assert_eq!(tool.is_read_only(), reads, "{builtin:?}");
         let writes = builtin.power() == BuiltinPower::Writes;
         assert_eq!(tool.is_exclusive(), writes, "{builtin:?}");
+        for name in builtin.names() {
+            assert_eq!(Builtin::declared(name), Some(builtin));
+        }
     }
 }

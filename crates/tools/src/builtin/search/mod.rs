@@ -16,6 +16,7 @@ use std::time::Duration;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
+use super::Builtin;
 use super::arguments::ArgumentReader;
 use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
@@ -196,7 +197,7 @@ impl Tool for Search {
     }
 
     fn is_read_only(&self) -> bool {
-        true
+        Builtin::Search.is_read_only()
     }
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
