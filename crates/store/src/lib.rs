@@ -9,17 +9,17 @@
 //!
 //! ```
 //! use logue_harness::Timestamp;
-//! use logue_store::Stores;
+//! use logue_store::open_store;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! let url = format!("sqlite:{}", folder.path().join("sessions.db").display());
-//! let store = Stores::open(&url)?;
+//! let store = open_store(&url)?;
 //! store.set_label("s1", "agent", "critic.chat".into(), Timestamp(0)).await?;
 //! drop(store);
 //!
-//! let store = Stores::open(&url)?;
+//! let store = open_store(&url)?;
 //! let session = store.session("s1").await?.ok_or("no session")?;
 //! assert_eq!(session.labels.get("agent"), Some(&"critic.chat".into()));
 //! # Ok(())
@@ -41,4 +41,4 @@ mod stores;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
-pub use stores::Stores;
+pub use stores::{open_store, redacted_address};

@@ -1,37 +1,57 @@
-//! Stores by their addresses.
+//! Stores by their addresses: one branch for each scheme.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use logue_harness::store::{MemoryStore, SharedStore, StoreError};
 
-/// Opens stores by address. See [`open`](Self::open).
-#[derive(Clone, Copy, Debug)]
-pub struct Stores;
+/// Opens the store at an address.
+///
+/// `sqlite:PATH` is a file, relative to the working directory unless the path is absolute, and
+/// `memory:` is a new store that is dropped with its last reference. Blocks while a file is
+/// opened, which may include waiting for another process.
+///
+/// # Errors
+/// Returns [`StoreError::NotFound`] for other addresses, and the errors of
+/// [`SqliteStore::open`](crate::SqliteStore::open).
+pub fn open_store(url: &str) -> Result<SharedStore, StoreError> {
+    if url == "memory:" {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    #[cfg(feature = "sqlite")]
+    if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        return Ok(Arc::new(crate::SqliteStore::open(path)?));
+    }
+    // An address may contain a password after its scheme.
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    Err(StoreError::NotFound {
+        what: format!(
+            "store at an address of the kind `{scheme}:` (known are `sqlite:PATH` and `memory:`)"
+        ),
+    })
+}
 
-impl Stores {
-    /// Opens the store at an address.
-    ///
-    /// `sqlite:PATH` is a file, relative to the working directory unless the path is absolute, and
-    /// `memory:` is a new store that is dropped with its last reference. Blocks while a file is
-    /// opened, which may include waiting for another process.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::NotFound`] for other addresses, and the errors of
-    /// [`SqliteStore::open`](crate::SqliteStore::open).
-    pub fn open(url: &str) -> Result<SharedStore, StoreError> {
-        if url == "memory:" {
-            return Ok(Arc::new(MemoryStore::new()));
-        }
-        #[cfg(feature = "sqlite")]
-        if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-            return Ok(Arc::new(crate::SqliteStore::open(path)?));
-        }
-        // An address may contain a password after its scheme.
-        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-        Err(StoreError::NotFound {
-            what: format!(
-                "store at an address of the kind `{scheme}:` (known are `sqlite:PATH` and `memory:`)"
-            ),
-        })
+/// Returns an address for messages, without its user name, password and query.
+///
+/// ```
+/// use logue_store::redacted_address;
+///
+/// assert_eq!(redacted_address("postgres://ana:secret@host/db"), "postgres://[redacted]@host/db");
+/// assert_eq!(redacted_address("postgres://host/db?password=x"), "postgres://host/db?[redacted]");
+/// assert_eq!(redacted_address("sqlite:a@b.db"), "sqlite:a@b.db");
+/// ```
+pub fn redacted_address(url: &str) -> Cow<'_, str> {
+    let Some((scheme, location)) = url.split_once("://") else {
+        return url.into();
+    };
+    // A password may contain any of `@/?`; the host follows the last `@`.
+    let (user, location) = match location.rsplit_once('@') {
+        Some((_, location)) => ("[redacted]@", location),
+        None => ("", location),
+    };
+    match location.split_once('?') {
+        Some((location, _)) => format!("{scheme}://{user}{location}?[redacted]").into(),
+        None if user.is_empty() => url.into(),
+        None => format!("{scheme}://{user}{location}").into(),
     }
 }

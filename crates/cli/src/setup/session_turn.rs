@@ -6,6 +6,7 @@ use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
 use logue_message::ChatMessage;
+use logue_store::redacted_address;
 
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
@@ -86,9 +87,16 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
 
 /// Returns the command that resumes a turn.
 pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
-    let store = store.store.as_deref();
-    let store = store.map_or(String::new(), |url| format!(" --store {}", quoted(url)));
+    let store = store_flag(store);
     format!("logue signal {} --approve{store}", quoted(signal_id))
+}
+
+/// Returns the flag that names the store, without a password.
+fn store_flag(store: &StoreArgs) -> String {
+    let url = store.store.as_deref();
+    url.map_or(String::new(), |url| {
+        format!(" --store {}", quoted(&redacted_address(url)))
+    })
 }
 
 fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliError {
@@ -105,12 +113,9 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliErro
     match turn.error_category.as_str() {
         "session_busy" => failure.with_help("wait for it, or use --busy enqueue"),
         "session_awaiting_signal" => {
-            let list = match store.store.as_deref() {
-                Some(url) => format!("logue sessions list --store {}", quoted(url)),
-                None => "logue sessions list".to_owned(),
-            };
+            let store = store_flag(store);
             failure.with_help(format!(
-                "decide it with `logue signal`; `{list}` names suspended turns"
+                "decide it with `logue signal`; `logue sessions list{store}` names suspended turns"
             ))
         }
         "budget_exceeded" => failure.with_help(
@@ -142,5 +147,28 @@ pub(crate) fn refused(error: &SignalError) -> CliError {
         }
         SignalError::PayloadInvalid { .. } => failure.with_help("nothing was decided: try again"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_contains_no_password() {
+        let store = StoreArgs {
+            store: Some("postgres://ana:secret@db.test/logue".to_owned()),
+        };
+        let command = resume_command("approve-1", &store);
+        assert!(!command.contains("secret"), "{command}");
+        assert!(command.contains("db.test/logue"), "{command}");
+        let file = StoreArgs {
+            store: Some("sqlite:s.db".to_owned()),
+        };
+        let command = resume_command("approve-1", &file);
+        assert_eq!(
+            command,
+            "logue signal approve-1 --approve --store sqlite:s.db"
+        );
     }
 }

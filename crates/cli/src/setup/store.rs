@@ -5,7 +5,7 @@ use std::sync::Arc;
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
 use logue_harness::store::{SharedStore, StoreError};
-use logue_store::Stores;
+use logue_store::open_store;
 
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
@@ -17,7 +17,7 @@ pub(crate) fn open(arguments: &StoreArgs, settings: &Settings) -> Result<SharedS
         CliError::user("store_unavailable", "no directory for sessions")
             .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
-    Stores::open(&url).map_err(|error| store_failure(&error))
+    open_store(&url).map_err(|error| store_failure(&error))
 }
 
 /// Returns the URL of the store; the flag takes precedence over the settings.

@@ -168,3 +168,16 @@ fn a_recording_is_looked_into() {
         ran.stdout
     );
 }
+
+#[test]
+fn the_password_of_a_store_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = "postgres://ana:secret@db.test/logue";
+    for format in [&[][..], &["--json"]] {
+        let arguments = ["doctor", "--offline", "--store", store];
+        let ran = run(folder.path(), arguments.iter().chain(format));
+        let shown = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(shown.contains("db.test/logue"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

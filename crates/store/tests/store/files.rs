@@ -3,7 +3,7 @@
 use std::fs;
 
 use logue_harness::store::{EntryPayload, NewEntry, Store, StoreError};
-use logue_store::{SqliteStore, Stores};
+use logue_store::{SqliteStore, open_store};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -179,12 +179,12 @@ async fn faults_are_found() {
 async fn stores_are_opened_by_address() {
     let (_folder, path) = place();
     let url = format!("sqlite:{}", path.display());
-    let store = Stores::open(&url).unwrap();
+    let store = open_store(&url).unwrap();
     store.enqueue("s", entry("x", None)).await.unwrap();
     drop(store);
-    let store = Stores::open(&url).unwrap();
+    let store = open_store(&url).unwrap();
     assert_eq!(store.inbox("s").await.unwrap().len(), 1);
-    let memory = Stores::open("memory:").unwrap();
+    let memory = open_store("memory:").unwrap();
     assert_eq!(memory.inbox("s").await.unwrap().len(), 0);
     for unknown in [
         "",
@@ -193,7 +193,7 @@ async fn stores_are_opened_by_address() {
         "sessions.db",
         "memory:x",
     ] {
-        let refused = Stores::open(unknown).map(drop).unwrap_err();
+        let refused = open_store(unknown).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::NotFound { .. }), "{unknown}");
         assert!(!refused.to_string().contains("secret"), "{refused}");
     }

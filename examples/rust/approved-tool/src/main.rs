@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tool(FnTool::new("deploy", "Deploys a service.", deploy))
         .permission("deploy", Permission::Ask)
         .build()?;
-    let chat = agent.sessions(logue_store::Stores::open("sqlite:chat.db")?)?;
+    let chat = agent.sessions(logue_store::open_store("sqlite:chat.db")?)?;
     let words = env::args().skip(1).collect::<Vec<_>>().join(" ");
     let outcome = if let Some(signal) = words.strip_prefix("--approve ") {
         chat.signal(Signal(signal), approval_payload(true)).await?

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_store::Stores;
+use logue_store::{open_store, redacted_address};
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
@@ -18,37 +18,38 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
                 .with_help("name one: --store sqlite:PATH, or set HOME"),
         ];
     };
-    vec![store(&url).await.with_fact("url", url.as_str())]
+    vec![store(&url).await.with_fact("url", redacted_address(&url))]
 }
 
 /// Verifies the store if it exists; the check does not create one.
 async fn store(url: &str) -> Finding {
+    let shown = redacted_address(url);
     let file = url.strip_prefix("sqlite:").map(PathBuf::from);
     if let Some(file) = file.filter(|file| !file.exists()) {
         let folder = file.ancestors().skip(1).find(|folder| folder.exists());
         let folder = folder.unwrap_or(Path::new("/"));
         return if writable(folder) {
-            Finding::good(STORE, format!("{url}: the first session creates it"))
+            Finding::good(STORE, format!("{shown}: the first session creates it"))
         } else {
             let folder = folder.display();
-            Finding::bad(STORE, format!("{url}: cannot create files in {folder}"))
+            Finding::bad(STORE, format!("{shown}: cannot create files in {folder}"))
                 .with_help("name another place: --store sqlite:PATH, LOGUE_STORE or [store] url")
         };
     }
-    let store = match Stores::open(url) {
+    let store = match open_store(url) {
         Ok(store) => store,
         Err(error) => {
-            return Finding::bad(STORE, format!("{url}: {error}"))
+            return Finding::bad(STORE, format!("{shown}: {error}"))
                 .with_help("check the path, its permissions and free space");
         }
     };
     match store.verify(None).await {
-        Err(error) => Finding::bad(STORE, format!("{url}: {error}"))
+        Err(error) => Finding::bad(STORE, format!("{shown}: {error}"))
             .with_help("run `logue sessions verify` for details, or restore a backup"),
         Ok(found) if !found.faults.is_empty() => {
             let first = found.faults.first().map(ToString::to_string);
             let message = format!(
-                "{url}: {} faults, such as: {}",
+                "{shown}: {} faults, such as: {}",
                 found.faults.len(),
                 first.unwrap_or_default()
             );
@@ -56,7 +57,7 @@ async fn store(url: &str) -> Finding {
         }
         Ok(found) => {
             let message = format!(
-                "{url}: sound, {} sessions with {} messages",
+                "{shown}: sound, {} sessions with {} messages",
                 found.sessions, found.messages
             );
             Finding::good(STORE, message)
