@@ -1,8 +1,11 @@
 //! The stable codes of findings.
 //!
 //! A code never changes its meaning and is never reused. Errors of languages and tools are written
-//! `E-UPPER`, warnings in kebab case; the categories of providers and sessions, which other crates
-//! define, in snake case. Each code has a page `docs/errors/CODE.md`; a test compares both lists.
+//! `E-UPPER` and warnings in kebab case. Categories of failures are written in snake case and defined
+//! elsewhere: those of providers in `logue-model` (`Category`), those of sessions in `logue-harness`
+//! (`chat/failure.rs`), those of turns in `logue-agent` (`turn/run.rs`), those of commands in
+//! `logue-cli`. Each code has a page `docs/errors/CODE.md` and a line in `docs/errors/README.md`; a test
+//! of `logue-cli` (`tests/cli/codes.rs`) compares the three lists.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use logue_harness::chat::SendOptions;
+use logue_harness::{Classifier as _, DefaultClassifier};
 use logue_message::ChatMessage;
 
 use crate::arguments::SendArgs;
@@ -36,8 +37,13 @@ fn turn(
     let session = arguments.session.as_str();
     if session.is_empty() {
         let message = "empty session name";
-        return Err(CliError::user("harness_session_id_unresolved", message)
-            .with_help("use any other text as the name"));
+        let category = "harness_session_id_unresolved";
+        return Err(CliError::new(
+            Exit::from(DefaultClassifier.classify(category)),
+            category,
+            message,
+        )
+        .with_help("use any other text as the name"));
     }
     suspended::refuse_file(session)?;
     let store = open(&arguments.store, settings)?;

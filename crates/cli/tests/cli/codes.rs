@@ -1,4 +1,4 @@
-//! Every code has a page, and every page has a code.
+//! Every code has a page and a line in the index, and no page or line has no code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,4 +79,36 @@ fn codes_and_pages_are_the_same_list() {
     let orphans: Vec<_> = pages.difference(&codes).collect();
     assert!(missing.is_empty(), "codes without a page: {missing:?}");
     assert!(orphans.is_empty(), "pages without a code: {orphans:?}");
+    let index = include_str!("../../../../docs/errors/README.md");
+    let listed: BTreeSet<String> = index
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| [`")?.split_once("`](")?.0.to_owned()))
+        .collect();
+    assert_eq!(listed, codes, "docs/errors/README.md");
+    for code in &listed {
+        assert!(
+            index.contains(&format!("| [`{code}`]({code}.md) |")),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn the_table_of_statuses_names_codes() {
+    let index = include_str!("../../../../docs/errors/README.md");
+    let rows = index.lines().filter(|line| {
+        let first = line
+            .strip_prefix("| ")
+            .and_then(|row| row.split(' ').next());
+        first.is_some_and(|status| status.parse::<u8>().is_ok())
+    });
+    let named: Vec<&str> = rows
+        .flat_map(|row| row.split('`').skip(1).step_by(2))
+        .filter(|code| !code.starts_with("logue "))
+        .collect();
+    assert!(named.len() > 10, "{named:?}");
+    for code in named {
+        let line = format!("| [`{code}`]({code}.md) |");
+        assert!(index.contains(&line), "{code} is not in the index");
+    }
 }
