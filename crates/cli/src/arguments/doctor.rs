@@ -22,7 +22,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// API key; `OPENAI_API_KEY` keeps it out of the process list
+    /// API key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` keeps it out of the process list
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
 

@@ -10,7 +10,8 @@ use crate::arguments::{LimitArgs, ResponseArgs};
 /// The model, its limits, and the access of the prompt.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// Use this model instead of the prompt's: NAME, openai:NAME, harmony:NAME, replay:FILE or echo:
+    /// Use this model instead of the prompt's: NAME, openai:NAME, responses:NAME, anthropic:NAME,
+    /// harmony:NAME, replay:FILE or echo:
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

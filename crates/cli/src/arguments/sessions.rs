@@ -13,7 +13,8 @@ use crate::arguments::{ModelArgs, TrustArgs};
 /// The store of the sessions.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Store of the sessions, `sqlite:PATH` [default: sessions.db in the user data directory]
+    /// Store of the sessions; the scheme of the URL selects it: `sqlite:PATH` or `memory:`
+    /// [default: sessions.db in the user data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 }
