@@ -19,16 +19,8 @@ const FORBIDDEN: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "core", "lib2",
 ];
 
-const PURE: &[&str] = &[
-    "source",
-    "message",
-    "html",
-    "o200k",
-    "openchatml",
-    "chatmd",
-    "graph",
-    "harness",
-];
+/// Async crates that, like the pure ones, perform no I/O and use no clock.
+const WITHOUT_IO: &[&str] = &["logue-graph", "logue-harness"];
 
 /// Checks the whole workspace; `shown` lists the findings of prose below a path as well.
 pub(crate) fn tidy(root: &Path, shown: Option<&Path>) -> Result<(), String> {
@@ -42,7 +34,7 @@ pub(crate) fn tidy(root: &Path, shown: Option<&Path>) -> Result<(), String> {
             check_source(root, file, &mut violations)?;
         }
     }
-    check_pure_settings(root, &mut violations)?;
+    check_forbidden_calls(root, &mut violations)?;
     let rust: Vec<PathBuf> = files
         .iter()
         .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
@@ -135,19 +127,20 @@ fn check_source(root: &Path, file: &Path, violations: &mut Vec<String>) -> Resul
     Ok(())
 }
 
-/// Compares the copies of the list of forbidden calls in the pure crates.
-fn check_pure_settings(root: &Path, violations: &mut Vec<String>) -> Result<(), String> {
-    let read = |name: &str| {
+/// Compares the copies of the list of forbidden calls in the crates without I/O.
+fn check_forbidden_calls(root: &Path, violations: &mut Vec<String>) -> Result<(), String> {
+    let mut first: Option<(&str, String)> = None;
+    for package in edges::PURE.iter().chain(WITHOUT_IO) {
+        let name = package.strip_prefix("logue-").unwrap_or(package);
         let path = root.join("crates").join(name).join("clippy.toml");
-        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let first = read(PURE[0])?;
-    for name in &PURE[1..] {
-        if read(name)? != first {
-            violations.push(format!(
-                "crates/{name}/clippy.toml differs from crates/{}/clippy.toml",
-                PURE[0]
-            ));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        match &first {
+            None => first = Some((name, text)),
+            Some((other, expected)) if *expected != text => violations.push(format!(
+                "crates/{name}/clippy.toml differs from crates/{other}/clippy.toml"
+            )),
+            Some(_) => {}
         }
     }
     Ok(())

@@ -48,8 +48,8 @@ const LAYERS: &[Layer] = &[
     layer("xtask", 7, &[], &[]),
 ];
 
-/// Crates without runtime, network or process.
-const PURE: &[&str] = &[
+/// The pure crates: no runtime, network or process.
+pub(super) const PURE: &[&str] = &[
     "logue-source",
     "logue-message",
     "logue-html",
