@@ -42,6 +42,10 @@
 //! | [`sessions`] | state that outlives a run, for graphs of any kind: records, projections, migrations |
 //! | [`turns`] | turns of any transport, classified and answered |
 //!
+//! The program `logue` uses [`chat`] and [`store`]. [`sessions`] and [`turns`] are the other two layers of
+//! the `OpenArmature` harness contract, for graphs that are not chats and for transports without a store of
+//! messages. A chat does not run on them; the conformance cases of the contract do.
+//!
 //! # Features
 //!
 //! - `system` (default): [`SystemClock`] and [`RandomIds`].

@@ -41,6 +41,8 @@
 //!
 //! - `o200k` (off by default): the vocabulary of gpt-oss models, 4 MB. It adds `harmony::Renderer`
 //!   and `harmony::read_harmony_ids`, which render to token ids and read them.
+//! - `schema` (off by default): the arguments of calls are checked against JSON Schemas with the
+//!   validator of the runtime.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

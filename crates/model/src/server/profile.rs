@@ -1,7 +1,8 @@
 //! Capabilities and requirements of a server, as data.
 //!
 //! Servers of one wire format accept different requests. Each difference is a field of
-//! [`ServerProfile`], and each kind of server is a value of it. No other code distinguishes servers.
+//! [`ServerProfile`], and each kind of server is a value of it. Raw completion endpoints differ in more than
+//! requests and have [`HarmonyServer`](crate::HarmonyServer); no other code distinguishes servers.
 
 /// The capabilities and requirements of a kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

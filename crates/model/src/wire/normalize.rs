@@ -35,7 +35,7 @@ pub(crate) fn normalize(
         let replays = replayed.is_some_and(|from| index >= from);
         retain(&mut message.content, profile, replays);
         for call in &mut message.tool_calls {
-            normalise_call(call, profile);
+            normalize_call(call, profile);
         }
     }
     if profile.requires_plain_ids {
@@ -136,7 +136,7 @@ fn is_void(message: &ChatMessage) -> bool {
     }
 }
 
-fn normalise_call(call: &mut ToolCall, profile: &ServerProfile) {
+fn normalize_call(call: &mut ToolCall, profile: &ServerProfile) {
     if call.kind == CallKind::Custom && !profile.supports_custom_calls {
         call.kind = CallKind::Function;
         call.arguments = object_of("input", call.arguments.as_str());
