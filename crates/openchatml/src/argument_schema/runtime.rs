@@ -27,8 +27,9 @@ const MAX_FAST_NODES: usize = 256;
 pub(super) struct RuntimeSchema(Arc<OnceLock<Compiled>>);
 
 struct Compiled {
-    /// `None` if the runtime cannot use the schema, so calls are not checked.
-    schema: Option<Schema>,
+    /// Compiled for the first call that the fast path does not accept. `None` if the runtime cannot
+    /// use the schema, so calls are not checked.
+    schema: OnceLock<Option<Schema>>,
     /// Whether a value that fits the nodes also fits the schema.
     is_simple: bool,
     /// The parameters as a JSON Schema.
@@ -86,7 +87,7 @@ impl ArgumentSchema {
         self.runtime.0.get_or_init(|| {
             let parameters = self.to_parameters();
             Compiled {
-                schema: Schema::compile(&parameters).ok(),
+                schema: OnceLock::new(),
                 is_simple: is_simple(&parameters),
                 parameters,
             }
@@ -105,7 +106,8 @@ impl Compiled {
             Ok(object) => object,
             Err(error) => return Some(Violation::new("", error.to_string())),
         };
-        let violations = self.schema.as_ref()?.violations(&Value::Object(object));
+        let schema = self.schema.get_or_init(|| Schema::compile(&self.parameters).ok());
+        let violations = schema.as_ref()?.violations(&Value::Object(object));
         violations.into_iter().next()
     }
 }
@@ -113,25 +115,42 @@ impl Compiled {
 /// Returns whether a text contains only values that JSON libraries can represent.
 ///
 /// The fast path does not read ignored values. It therefore requires few brackets (nesting), short
-/// numbers without exponent (range) and no `\u` (unpaired surrogates).
+/// numbers without exponent (range) and no `\u` (unpaired surrogates). Of strings only the escapes
+/// are looked at.
 fn is_plain(text: &[u8]) -> bool {
     const MAX_BRACKETS: usize = 100;
     const MAX_DIGITS: usize = 100;
-    let (mut brackets, mut digits, mut previous) = (0, 0, 0);
-    for &byte in text {
+    let (mut brackets, mut digits, mut at) = (0, 0, 0);
+    while let Some(&byte) = text.get(at) {
+        at += 1;
         match byte {
+            b'"' => match string_end(text, at) {
+                Some(end) => at = end,
+                None => return false,
+            },
             b'[' | b'{' => brackets += 1,
             b'e' | b'E' if digits > 0 => return false,
-            b'u' if previous == b'\\' => return false,
             _ => {}
         }
         digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
         if digits > MAX_DIGITS || brackets > MAX_BRACKETS {
             return false;
         }
-        previous = byte;
     }
     true
+}
+
+/// Returns the position behind the string that begins at `at`; `None` if it contains `\u` or does
+/// not end.
+fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        match text.get(at..at + 2)? {
+            [b'\\', b'u'] => return None,
+            [b'\\', _] => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
 }
 
 fn names_deadline(text: &[u8]) -> bool {
