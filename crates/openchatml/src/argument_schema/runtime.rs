@@ -106,7 +106,9 @@ impl Compiled {
             Ok(object) => object,
             Err(error) => return Some(Violation::new("", error.to_string())),
         };
-        let schema = self.schema.get_or_init(|| Schema::compile(&self.parameters).ok());
+        let schema = self
+            .schema
+            .get_or_init(|| Schema::compile(&self.parameters).ok());
         let violations = schema.as_ref()?.violations(&Value::Object(object));
         violations.into_iter().next()
     }
@@ -140,8 +142,9 @@ fn is_plain(text: &[u8]) -> bool {
     true
 }
 
-/// Returns the position behind the string that begins at `at`; `None` if it contains `\u` or does
-/// not end.
+/// Returns the end of the string that begins at `at`.
+///
+/// Returns `None` if it contains `\u` or does not end.
 fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
