@@ -13,7 +13,8 @@ mod retry_after;
 mod server_error;
 
 pub(crate) use client::{create_client, next_bytes, send};
-pub(crate) use endpoint::{RequestTarget, WireEndpoint};
+pub use endpoint::is_base_url;
+pub(crate) use endpoint::{RequestTarget, WireEndpoint, parse_base_url};
 pub(crate) use exchange::HttpExchange;
 pub use limits::HttpLimits;
 pub use options::EndpointOptions;

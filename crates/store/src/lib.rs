@@ -41,4 +41,4 @@ mod stores;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
-pub use stores::{open_store, redacted_address};
+pub use stores::{is_store_address, open_store, redacted_address};

@@ -31,6 +31,15 @@ pub fn open_store(url: &str) -> Result<SharedStore, StoreError> {
     })
 }
 
+/// Returns whether [`open_store`] accepts an address of this kind.
+pub fn is_store_address(url: &str) -> bool {
+    let is_file = || {
+        url.strip_prefix("sqlite:")
+            .is_some_and(|path| !path.is_empty())
+    };
+    url == "memory:" || (cfg!(feature = "sqlite") && is_file())
+}
+
 /// Returns an address for messages, without its user name, password and query.
 ///
 /// ```

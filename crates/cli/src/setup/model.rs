@@ -14,7 +14,7 @@ use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::failures::source_failure;
 use crate::setup::settings::accounts::account_of_flags;
-use crate::setup::settings::{ModelSettings, Settings, UnknownServer};
+use crate::setup::settings::{ModelSettings, Settings};
 
 /// The settings for connections to model servers.
 #[derive(Clone)]
@@ -196,9 +196,8 @@ fn server(
     match protocol {
         ServerProtocol::Json(format) => {
             let mut provider = HttpProvider::new(format, options).map_err(failed)?;
-            let named = settings.server_kind.as_ref();
-            if let Some(kind) = named.map_err(UnknownServer::to_error)? {
-                provider = provider.with_server_kind(*kind);
+            if let Some(kind) = settings.server_kind {
+                provider = provider.with_server_kind(kind);
             }
             let provider = provider.with_stream(settings.stream);
             Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))

@@ -145,7 +145,10 @@ fn a_project_names_no_key_and_an_engine_needs_a_query() {
             "[browser]\nsearch = \"x\"\n",
             "search: an address with http:// or https://",
         ),
-        ("[browser]\nengine = \"x\"\n", "unknown field `engine`"),
+        (
+            "[browser]\nengine = \"x\"\n",
+            "unknown key `engine`; keys of [browser] are search,",
+        ),
     ] {
         let folder = folder(&[
             ("prompt.md", "<config model=\"echo:\"/>\n<user>x</user>\n"),

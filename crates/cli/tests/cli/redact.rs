@@ -244,14 +244,14 @@ fn a_bad_rule_is_an_error_at_its_place() {
       |           ^^^^
       |
       = help: correct the key or its value in this file
-    error[E-CONFIG-INVALID]: missing field `pattern`
+    error[E-CONFIG-INVALID]: the key `pattern` is missing
      --> logue.toml:1:1
       |
     1 | [[redact.rule]]
       | ^^^^^^^^^^^^^^^
       |
       = help: correct the key or its value in this file
-    error[E-CONFIG-INVALID]: unknown field `pattern`, expected `patterns` or `rule`
+    error[E-CONFIG-INVALID]: unknown key `pattern`; keys of [redact] are patterns, rule
      --> logue.toml:2:1
       |
     2 | pattern = ["x"]

@@ -35,6 +35,22 @@ impl RequestTarget {
     }
 }
 
+/// Returns whether a text is a complete HTTP URL.
+pub fn is_base_url(text: &str) -> bool {
+    parse_base_url(text).is_ok()
+}
+
+/// Parses an HTTP URL; an error is the cause in plain words.
+pub(crate) fn parse_base_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Err(error) if text.trim_start().starts_with("http") && text.contains("://") => {
+            Err(error.to_string())
+        }
+        _ => Err("it must begin with http:// or https://".to_owned()),
+    }
+}
+
 impl WireEndpoint {
     /// Returns the URL to which the targets of requests are appended.
     ///
@@ -51,10 +67,7 @@ impl WireEndpoint {
                 self.example
             ))
         };
-        let mut url = Url::parse(base_url).map_err(|error| invalid_url(&error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(invalid_url("it must begin with http:// or https://"));
-        }
+        let mut url = parse_base_url(base_url).map_err(|cause| invalid_url(&cause))?;
         let last_segment = url.path().trim_end_matches('/').rsplit('/').next();
         let is_replaced = self.replaced_segment.is_some() && self.replaced_segment == last_segment;
         let mut segments = url

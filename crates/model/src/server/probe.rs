@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, SERVER};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
-use crate::http::{HttpLimits, create_client, next_bytes, redact, send};
+use crate::http::{HttpLimits, create_client, next_bytes, parse_base_url, redact, send};
 use crate::{Category, ProviderError};
 
 /// The result of a probe.
@@ -129,7 +129,7 @@ impl ServerProbe {
 
     fn url(&self, path: &str) -> Result<Url, ProviderError> {
         let base = self.base_url.trim_end_matches('/');
-        Url::parse(&format!("{base}{path}")).map_err(|error| {
+        parse_base_url(&format!("{base}{path}")).map_err(|error| {
             ProviderError::new(
                 Category::InvalidRequest,
                 format!("invalid base URL `{}`: {error}", self.base_url),

@@ -1,6 +1,7 @@
 //! `[mcp]` of `logue.toml`: the limits and the settings of MCP servers.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use logue_source::Span;
 use serde::Deserialize;
@@ -13,9 +14,9 @@ use crate::setup::config::origin::Origin;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mcp {
     /// Seconds for a server to start and to list its tools.
-    pub(crate) start_timeout_seconds: Option<u64>,
+    pub(crate) start_timeout_seconds: Option<NonZeroU64>,
     /// Seconds for one call.
-    pub(crate) call_timeout_seconds: Option<u64>,
+    pub(crate) call_timeout_seconds: Option<NonZeroU64>,
     /// Minutes for which a list of tools is cached; 0 disables the cache.
     pub(crate) cache_ttl_minutes: Option<u64>,
     /// Bytes of a result that the model receives.

@@ -18,6 +18,7 @@ pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod permissions;
+mod reading_error;
 pub(crate) mod redact;
 pub(crate) mod run;
 pub(crate) mod telemetry;
@@ -30,8 +31,10 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 use logue_agent::{PermissionFile, Redaction};
 use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
+use logue_store::is_store_address;
 use logue_tools::{HostRule, SearchEngine};
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::exit::{CliError, Exit};
 use crate::setup::config::browser::Browser;
@@ -41,6 +44,7 @@ use crate::setup::config::model::Model;
 use crate::setup::config::network::Network;
 use crate::setup::config::origin::Origin;
 use crate::setup::config::permissions::{PermissionTable, TrustTable};
+use crate::setup::config::reading_error::reading_error;
 use crate::setup::config::redact::Redact;
 use crate::setup::config::run::{Prices, Run};
 use crate::setup::config::telemetry::Telemetry;
@@ -89,7 +93,23 @@ pub(crate) struct Transcript {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Store {
-    pub(crate) url: Option<String>,
+    pub(crate) url: Option<Spanned<String>>,
+}
+
+impl Store {
+    /// Checks the address.
+    ///
+    /// # Errors
+    /// Returns a message and its position for an address of an unknown kind.
+    fn check(&self) -> Result<(), (Span, String)> {
+        match &self.url {
+            Some(url) if !is_store_address(url.get_ref()) => {
+                let message = "`url`: expected `sqlite:PATH` or `memory:`";
+                Err((Span::from(url.span()), message.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// One file and its checked values.
@@ -183,17 +203,18 @@ impl Layer {
             }
         };
         let failed = |(span, message): (Span, String)| invalid(&path, &text, span, &message);
-        let tables: Tables = toml::from_str(&text).map_err(|error| {
-            let span = error.span().map_or(Span::default(), Span::from);
-            invalid(&path, &text, span, error.message())
-        })?;
+        let tables: Tables =
+            toml::from_str(&text).map_err(|error| failed(reading_error(&text, &error)))?;
         let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
         tables
             .redact
             .add_to(redaction)
             .map_err(|(span, error)| failed((span, error.to_string())))?;
         let hosts = tables.network.rules(origin).map_err(failed)?;
+        tables.model.check().map_err(failed)?;
+        tables.store.check().map_err(failed)?;
         tables.tools.check(origin, &folder).map_err(failed)?;
+        tables.tools.check_roots(&folder).map_err(failed)?;
         let search = tables.browser.engine(origin).map_err(failed)?;
         tables.telemetry.check(origin).map_err(failed)?;
         tables.mcp.check(origin).map_err(failed)?;

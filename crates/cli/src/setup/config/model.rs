@@ -1,7 +1,11 @@
 //! `[model]` of `logue.toml`: the model and the connections to its server.
 
-use logue_model::ProviderAccount;
+use std::num::NonZeroU64;
+
+use logue_model::{ProviderAccount, ServerKind, is_base_url};
+use logue_source::Span;
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::setup::config::harmony::Harmony;
 
@@ -10,16 +14,16 @@ use crate::setup::config::harmony::Harmony;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Model {
     pub(crate) name: Option<String>,
-    pub(crate) base_url: Option<String>,
+    base_url: Option<Spanned<String>>,
     pub(crate) api_key_env: Option<String>,
-    pub(crate) server: Option<String>,
+    server: Option<Spanned<String>>,
     pub(crate) stream: Option<bool>,
     #[serde(default)]
-    pub(crate) anthropic: Server,
-    pub(crate) connect_timeout_seconds: Option<u64>,
-    pub(crate) first_byte_timeout_seconds: Option<u64>,
-    pub(crate) idle_timeout_seconds: Option<u64>,
-    pub(crate) total_timeout_seconds: Option<u64>,
+    anthropic: Server,
+    pub(crate) connect_timeout_seconds: Option<NonZeroU64>,
+    pub(crate) first_byte_timeout_seconds: Option<NonZeroU64>,
+    pub(crate) idle_timeout_seconds: Option<NonZeroU64>,
+    pub(crate) total_timeout_seconds: Option<NonZeroU64>,
     pub(crate) retries: Option<u32>,
     pub(crate) retry_timeout_seconds: Option<u64>,
     pub(crate) max_response_bytes: Option<usize>,
@@ -32,11 +36,53 @@ pub(crate) struct Model {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    pub(crate) base_url: Option<String>,
+    base_url: Option<Spanned<String>>,
     pub(crate) api_key_env: Option<String>,
 }
 
+impl Server {
+    /// Returns the address.
+    pub(crate) fn base_url(&self) -> Option<String> {
+        self.base_url.as_ref().map(|url| url.get_ref().clone())
+    }
+}
+
 impl Model {
+    /// Checks the addresses and the kind of the server.
+    ///
+    /// # Errors
+    /// Returns a message and its position for the first invalid value.
+    pub(crate) fn check(&self) -> Result<(), (Span, String)> {
+        let urls = [&self.base_url, &self.anthropic.base_url];
+        for url in urls.into_iter().flatten() {
+            if !is_base_url(url.get_ref()) {
+                let message = format!(
+                    "invalid base URL `{}`: expected a complete URL such as \
+                     http://localhost:8000/v1",
+                    url.get_ref()
+                );
+                return Err((Span::from(url.span()), message));
+            }
+        }
+        match &self.server {
+            Some(name) if self.server_kind().is_none() => {
+                let names: Vec<&str> = ServerKind::ALL.iter().map(|(name, _)| *name).collect();
+                let message = format!(
+                    "unknown server `{}`: expected one of {}",
+                    name.get_ref(),
+                    names.join(", ")
+                );
+                Err((Span::from(name.span()), message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the kind of the server.
+    pub(crate) fn server_kind(&self) -> Option<ServerKind> {
+        ServerKind::parse(self.server.as_ref()?.get_ref())
+    }
+
     /// Returns the server keys of an account, if the account has a table here.
     pub(crate) fn server(&self, account: &ProviderAccount) -> Option<Server> {
         match account.table {

@@ -1,5 +1,7 @@
 //! `[network]` of `logue.toml`: the allowed hosts and the limits of connections.
 
+use std::num::NonZeroU64;
+
 use logue_source::Span;
 use logue_tools::HostRule;
 use serde::Deserialize;
@@ -12,7 +14,7 @@ use crate::setup::config::origin::Origin;
 pub(crate) struct Network {
     #[serde(default)]
     allowed_hosts: Vec<Spanned<String>>,
-    pub(crate) timeout_seconds: Option<u64>,
+    pub(crate) timeout_seconds: Option<NonZeroU64>,
     pub(crate) max_page_bytes: Option<usize>,
 }
 

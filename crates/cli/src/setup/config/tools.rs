@@ -5,7 +5,7 @@
 //! never less. Only the user's file may open access.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Component, Path, PathBuf};
 
 use logue_source::Span;
@@ -20,7 +20,7 @@ use crate::setup::config::origin::Origin;
 #[serde(from = "ToolsTable")]
 pub(crate) struct Tools {
     /// Further directories that tools may read and write.
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: Vec<Spanned<PathBuf>>,
     /// The maximum number of concurrent calls.
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// Whether results are sent in envelopes.
@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     pub(crate) readable: Vec<Spanned<PathBuf>>,
     #[serde(default)]
     pub(crate) writable: Vec<Spanned<PathBuf>>,
-    pub(crate) timeout_seconds: Option<u64>,
+    pub(crate) timeout_seconds: Option<NonZeroU64>,
     pub(crate) max_output_bytes: Option<usize>,
     pub(crate) max_memory_mib: Option<u64>,
     pub(crate) max_file_mib: Option<u64>,
@@ -79,7 +79,7 @@ impl From<SandboxChoice> for SandboxMode {
 #[serde(deny_unknown_fields)]
 struct ToolsTable {
     #[serde(default)]
-    roots: Vec<PathBuf>,
+    roots: Vec<Spanned<PathBuf>>,
     concurrency: Option<NonZeroUsize>,
     result_envelope: Option<bool>,
     #[serde(default)]
@@ -91,7 +91,7 @@ struct ToolsTable {
     readable: Vec<Spanned<PathBuf>>,
     #[serde(default)]
     writable: Vec<Spanned<PathBuf>>,
-    timeout_seconds: Option<u64>,
+    timeout_seconds: Option<NonZeroU64>,
     max_output_bytes: Option<usize>,
     max_memory_mib: Option<u64>,
     max_file_mib: Option<u64>,
@@ -125,6 +125,21 @@ impl From<ToolsTable> for Tools {
 }
 
 impl Tools {
+    /// Checks that the roots exist; they are relative to the directory of the file.
+    ///
+    /// # Errors
+    /// Returns a message and its position for the first root that is not a directory.
+    pub(crate) fn check_roots(&self, folder: &Path) -> Result<(), (Span, String)> {
+        for root in &self.roots {
+            let path = folder.join(root.get_ref());
+            if !path.is_dir() {
+                let message = format!("the root {} is not a directory", path.display());
+                return Err((Span::from(root.span()), message));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that a file contains no forbidden setting.
     ///
     /// # Errors

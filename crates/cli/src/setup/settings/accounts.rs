@@ -61,7 +61,7 @@ impl AccountSettings {
         let of_files = || {
             layers.iter().find_map(|layer| {
                 Some(BaseUrl {
-                    url: layer.tables.model.server(account)?.base_url?,
+                    url: layer.tables.model.server(account)?.base_url()?,
                     of_project: layer.origin == Origin::Project,
                 })
             })

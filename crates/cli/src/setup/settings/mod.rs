@@ -57,10 +57,8 @@ pub(crate) struct ModelSettings {
     /// The model for a run whose flags and prompt name none.
     pub(crate) name: Option<String>,
     accounts: Vec<AccountSettings>,
-    /// The configured kind of the server, or the unknown word for it.
-    ///
-    /// Only a connection to a server reports the word; the default depends on the address.
-    pub(crate) server_kind: Result<Option<ServerKind>, UnknownServer>,
+    /// The configured kind of the server; the default depends on the address.
+    pub(crate) server_kind: Option<ServerKind>,
     /// Whether responses are streamed.
     pub(crate) stream: bool,
     /// The limits of one request.
@@ -125,10 +123,6 @@ pub(crate) struct TrustSettings {
     pub(crate) everything: bool,
 }
 
-/// An unknown value of `server` under `[model]`.
-#[derive(Clone, Debug)]
-pub(crate) struct UnknownServer(String);
-
 impl Settings {
     /// Reads and merges the environment and the files.
     ///
@@ -150,16 +144,5 @@ impl ModelSettings {
         let mut accounts = self.accounts.iter();
         let settings = accounts.find(|settings| settings.is_of(account)).cloned();
         settings.unwrap_or_else(|| AccountSettings::unconfigured(account))
-    }
-}
-
-impl UnknownServer {
-    /// Returns the error of a connection to the server.
-    pub(crate) fn to_error(&self) -> CliError {
-        let Self(word) = self;
-        let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
-        let message = format!("unknown server `{word}`: `server` under [model] in logue.toml");
-        CliError::user("E-CONFIG-INVALID", message)
-            .with_help(format!("write one of {}", words.join(", ")))
     }
 }

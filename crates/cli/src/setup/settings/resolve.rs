@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use logue_agent::{DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, Price, ResponseCache, Routing};
-use logue_model::{HttpLimits, ProviderAccount, RetryBudget, ServerKind};
+use logue_model::{HttpLimits, ProviderAccount, RetryBudget};
 use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
 use toml::Spanned;
@@ -25,7 +25,7 @@ use crate::setup::environment::{cache_folder, data_folder, state_folder, variabl
 use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
-    TrustSettings, UnknownServer, tools,
+    TrustSettings, tools,
 };
 
 /// Merges all settings.
@@ -69,8 +69,6 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
 }
 
 fn model(layers: &Layers) -> ModelSettings {
-    let named = layers.nearest(|tables| tables.model.server.clone());
-    let server_kind = named.map(|word| ServerKind::parse(&word).ok_or(UnknownServer(word)));
     let mut retry = RetryBudget::default();
     if let Some(retries) = layers.nearest(|tables| tables.model.retries) {
         retry = retry.with_retries(retries);
@@ -87,7 +85,7 @@ fn model(layers: &Layers) -> ModelSettings {
             .iter()
             .map(|account| AccountSettings::new(account, layers))
             .collect(),
-        server_kind: server_kind.transpose(),
+        server_kind: layers.nearest(|tables| tables.model.server_kind()),
         stream: layers.nearest(|tables| tables.model.stream).unwrap_or(true),
         http: http_limits(layers),
         retry,
@@ -101,10 +99,9 @@ fn model(layers: &Layers) -> ModelSettings {
 }
 
 fn http_limits(layers: &Layers) -> HttpLimits {
-    let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
-        layers
-            .nearest(|tables| pick(&tables.model))
-            .map_or(default, Duration::from_secs)
+    let seconds = |pick: fn(&Model) -> Option<NonZeroU64>, default: Duration| {
+        let seconds = layers.nearest(|tables| pick(&tables.model));
+        seconds.map_or(default, from_seconds)
     };
     let mut limits = HttpLimits::default();
     limits.connect = seconds(|model| model.connect_timeout_seconds, limits.connect);
@@ -186,7 +183,7 @@ fn network(layers: &Layers) -> FetchPolicy {
     let base = FetchPolicy::default();
     let hosts = layers.iter().flat_map(|layer| layer.hosts.clone());
     let total = layers.nearest(|tables| tables.network.timeout_seconds);
-    let total = total.map_or(base.total, Duration::from_secs);
+    let total = total.map_or(base.total, from_seconds);
     let max_bytes = layers.nearest(|tables| tables.network.max_page_bytes);
     let max_bytes = max_bytes.unwrap_or(base.max_bytes);
     base.with_hosts(hosts.collect())
@@ -209,8 +206,8 @@ fn mcp(layers: &Layers) -> McpOptions {
     }
     let cache = cache
         .map(|folder| CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60))));
-    let seconds = |pick: fn(&Tables) -> Option<u64>, default| {
-        layers.nearest(pick).map_or(default, Duration::from_secs)
+    let seconds = |pick: fn(&Tables) -> Option<NonZeroU64>, default| {
+        layers.nearest(pick).map_or(default, from_seconds)
     };
     let start = seconds(|tables| tables.mcp.start_timeout_seconds, base.start);
     let call = seconds(|tables| tables.mcp.call_timeout_seconds, base.call);
@@ -244,14 +241,14 @@ fn trusted_directories(user: Option<&Layer>, home: Option<&Path>) -> Vec<PathBuf
 fn store_url(layers: &Layers) -> Option<String> {
     let of_files = || {
         layers.iter().find_map(|layer| {
-            let url = layer.tables.store.url.clone()?;
+            let url = layer.tables.store.url.as_ref()?.get_ref();
             // A path in a file is relative to the file.
             match url.strip_prefix("sqlite:") {
                 Some(path) => {
                     let path = layer.folder.join(path);
                     Some(format!("sqlite:{}", path.display()))
                 }
-                None => Some(url),
+                None => Some(url.clone()),
             }
         })
     };
@@ -271,6 +268,10 @@ fn traces_url(layers: &Layers) -> Option<String> {
             .or_else(|| layers.user()?.tables.telemetry.endpoint())?;
         Some(format!("{}/v1/traces", base.trim_end_matches('/')))
     })
+}
+
+fn from_seconds(seconds: NonZeroU64) -> Duration {
+    Duration::from_secs(seconds.get())
 }
 
 /// Resolves a path: `~` is the home directory, other paths are relative to `folder`.

@@ -17,7 +17,7 @@ use crate::setup::settings::resolve::resolved;
 pub(super) fn roots(layers: &Layers) -> Vec<PathBuf> {
     let roots = layers.iter().flat_map(|layer| {
         let roots = layer.tables.tools.roots.iter();
-        roots.map(|root| layer.folder.join(root))
+        roots.map(|root| layer.folder.join(root.get_ref()))
     });
     roots.collect()
 }
@@ -95,7 +95,7 @@ fn options(
     };
     let bytes = |mebibytes: u64| mebibytes.saturating_mul(1 << 20);
     if let Some(seconds) = first(settings, |it| it.timeout_seconds) {
-        options.timeout = Duration::from_secs(seconds);
+        options.timeout = Duration::from_secs(seconds.get());
     }
     if let Some(bytes) = first(settings, |it| it.max_output_bytes) {
         options.output_bytes = bytes;
