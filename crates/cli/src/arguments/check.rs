@@ -10,7 +10,7 @@ use crate::language::Language;
 /// Check prompts and transcripts for errors
 ///
 /// Directories are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is
-/// an error.
+/// an error, 3 if a file cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue check prompts/\n  \
@@ -37,7 +37,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<DenyLevel>,
 
-    /// Skip the check that the files named by a document exist
+    /// Skip the check of the files that a document names
     #[arg(long)]
     pub(crate) no_file_checks: bool,
 }

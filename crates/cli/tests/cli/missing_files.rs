@@ -22,24 +22,24 @@ fn missing_files_are_named_where_they_are_named_first() {
         ("rules.md", "# Not the one beside the prompt\n"),
     ]);
     let ran = run(folder.path(), ["check", "in/prompt.md"]);
-    assert_eq!(ran.status, 0);
+    assert_eq!(ran.status, 8);
     let lines: Vec<&str> = ran
         .stderr
         .lines()
-        .filter(|line| line.starts_with("warning") || line.contains("-->"))
+        .filter(|line| line.starts_with("error") || line.contains("-->"))
         .collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    warning[missing-file]: cannot read the import "rules.md": rules.md: there is no such file or folder
+    error[missing-file]: cannot read the import "rules.md": rules.md: there is no such file or folder
      --> in/prompt.md:1:1
-    warning[missing-file]: the prompt "agents/t.md" does not exist
+    error[missing-file]: the prompt "agents/t.md" does not exist
      --> in/prompt.md:2:1
-    warning[missing-file]: the document "gone.md" does not exist
+    error[missing-file]: the document "gone.md" does not exist
      --> in/prompt.md:4:28
-    warning[missing-file]: the image "gone.png" does not exist
+    error[missing-file]: the image "gone.png" does not exist
      --> in/prompt.md:5:1
-    warning[missing-file]: the prompt "gone/agent.md" does not exist
+    error[missing-file]: the prompt "gone/agent.md" does not exist
      --> in/prompt.md:6:1
-    warning[missing-file]: the document "./folder" is a directory
+    error[missing-file]: the document "./folder" is a directory
      --> in/prompt.md:6:34
     "#);
 }
@@ -64,14 +64,43 @@ fn hundreds_of_lost_payloads_do_not_drown_the_rest() {
     let ran = run(folder.path(), ["check", "prompt.md"]);
     assert!(
         ran.stderr
-            .ends_with("1 file checked: 0 errors, 20 warnings\n"),
+            .ends_with("1 file checked: 20 errors, 0 warnings\n"),
         "{}",
         ran.stderr
     );
     assert!(
-        ran.stderr
-            .contains("help: 281 more missing files are not shown"),
+        ran.stderr.contains("help: 281 more files are not shown"),
         "{}",
         ran.stderr
+    );
+}
+
+#[test]
+fn a_file_outside_is_an_error_as_in_a_run() {
+    let prompt = "<user><doc src=\"../../../../../../../../etc/passwd\" local/></user>\n";
+    let folder = folder(&[("p/prompt.md", prompt), ("p/latin.md", "<user>x</user>\n")]);
+    std::fs::write(folder.path().join("p/latin.md"), b"<user>\xE9</user>\n").unwrap();
+    let run_status = run(
+        folder.path(),
+        ["run", "--no-save", "-m", "echo:", "p/prompt.md"],
+    )
+    .status;
+    assert_eq!(run_status, 3);
+    let ran = run(folder.path(), ["check", "p/prompt.md"]);
+    assert_eq!(ran.status, 8, "{}", ran.stderr);
+    let start = "error[E-OUTSIDE-ROOTS]: the document \"../../../../../../../../etc/passwd\" is \
+                 outside the directory of the prompt\n --> p/prompt.md:1:7\n";
+    assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
+    let skipped = run(folder.path(), ["check", "--no-file-checks", "p/prompt.md"]);
+    assert_eq!(skipped.status, 0, "{}", skipped.stderr);
+    // A file that was read is a finding, even if it is not text.
+    let latin = run(folder.path(), ["check", "p/latin.md"]);
+    assert_eq!(latin.status, 8, "{}", latin.stderr);
+    assert!(
+        latin
+            .stderr
+            .ends_with("1 file checked: 1 error, 0 warnings\n"),
+        "{}",
+        latin.stderr
     );
 }

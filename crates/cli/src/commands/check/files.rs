@@ -1,7 +1,7 @@
-//! Existence checks for the files that a ChatMD document names.
+//! Checks of the files that a ChatMD document names: they exist, in the directory of the prompt.
 //!
 //! The checks read metadata only: they open no file and do not examine its contents. A pipe or a
-//! device therefore cannot block, and a run decides about existing files outside the roots.
+//! device therefore cannot block.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -9,15 +9,19 @@ use std::path::Path;
 
 use chatmd::{Document, ReferenceKind};
 use logue_source::{Diagnostic, DiagnosticCode};
+use logue_tools::{RootError, Roots};
 
-/// Maximum number of missing files reported per document.
+use crate::files::folder_of;
+
+/// Maximum number of files reported per document.
 ///
 /// A transcript may have lost hundreds of payloads.
 const SHOWN: usize = 20;
 
-/// Returns a warning for each missing local file, at its first reference.
-pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+/// Returns an error for each local file that a run could not read.
+pub(super) fn unreadable_references(document: &Document, path: &Path) -> Vec<Diagnostic> {
+    let folder = folder_of(path);
+    let roots = Roots::new([folder.clone()]).ok();
     let mut looked_at = BTreeSet::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     let mut hidden = 0_usize;
@@ -25,8 +29,21 @@ pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
         if !reference.local || !looked_at.insert(reference.src) {
             continue;
         }
-        let Some(what) = absence(&folder.join(reference.src)) else {
-            continue;
+        let found_outside = roots.as_ref().map(|roots| roots.find(reference.src));
+        let is_outside = matches!(found_outside, Some(Err(RootError::Outside(_))));
+        let (code, what, help) = match absence(&folder.join(reference.src)) {
+            _ if is_outside => (
+                DiagnosticCode::OutsideRoots,
+                "is outside the directory of the prompt",
+                "move the file there; a run reads others with --root DIR or [tools] roots, and \
+                 --no-file-checks omits this check",
+            ),
+            Some(what) => (
+                DiagnosticCode::MissingFile,
+                what,
+                "paths are relative to the directory of the file that names them",
+            ),
+            None => continue,
         };
         if found.len() == SHOWN {
             hidden += 1;
@@ -39,18 +56,18 @@ pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
             _ => "document",
         };
         found.push(
-            Diagnostic::warning(
-                DiagnosticCode::MissingFile,
+            Diagnostic::error(
+                code,
                 format!("the {kind} {:?} {what}", reference.src),
                 reference.span,
             )
-            .with_help("paths are relative to the directory of the file that names them"),
+            .with_help(help),
         );
     }
     if hidden > 0
         && let Some(last) = found.last_mut()
     {
-        let more = format!("{hidden} more missing files are not shown");
+        let more = format!("{hidden} more files are not shown");
         last.help.push(more);
     }
     found

@@ -18,7 +18,7 @@ use crate::finding::to_json;
 
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
-use crate::commands::check::files::missing;
+use crate::commands::check::files::unreadable_references;
 use crate::commands::check::sarif::Sarif;
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
@@ -155,7 +155,11 @@ impl Checker<'_> {
             }
             Language::Chatmd => match into_text(name, bytes) {
                 Ok(text) => self.chatmd(name, path, &text),
-                Err(error) => self.unreadable(name, path, &error),
+                // The file was read, so text that is not UTF-8 is a finding.
+                Err(error) => {
+                    let found = std::slice::from_ref(&*error.diagnostic);
+                    self.report(name, path, &error.text, found)
+                }
             },
         }
     }
@@ -173,14 +177,12 @@ impl Checker<'_> {
         };
         let loaded = chatmd::load(name, text, &mut world);
         let mut found = loaded.check();
-        // A run requires the file, but it may be absent on the machine that runs the check.
         for finding in &mut found {
             if finding.code == DiagnosticCode::MdDocumentUnreadable {
                 finding.code = DiagnosticCode::MissingFile;
-                finding.severity = Severity::Warning;
             }
         }
-        found.extend(missing(loaded.document(), path));
+        found.extend(unreadable_references(loaded.document(), path));
         found.sort_by_key(|finding| finding.primary.start);
         let map = loaded.source_map();
         found.iter().try_for_each(|finding| {
@@ -251,6 +253,9 @@ impl Checker<'_> {
 
     fn end(self) -> Result<Exit, CliError> {
         match self.format {
+            FindingFormat::Human if self.tally.files == 0 => {
+                print_error("no prompts or transcripts found\n");
+            }
             FindingFormat::Human => print_error(&format!("{}\n", self.tally)),
             FindingFormat::Sarif => {
                 let log = self.sarif.log(self.tally.unreadable == 0);
