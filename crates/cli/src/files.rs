@@ -44,6 +44,32 @@ pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
     Ok(FileLoader::new(Arc::new(roots), &folder).with_file(path))
 }
 
+/// Returns the cause of a failed access in plain words.
+pub(crate) fn io_cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "access is denied".to_owned(),
+        io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let cause = text.split(" (os error").next();
+            cause.unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// Returns the error of a file that is not JSON, with its position.
+pub(crate) fn json_cause(name: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let cause = text.split(" at line ").next().unwrap_or_default();
+    let cause = cause.replace("EOF while parsing", "the text ends within");
+    format!(
+        "{name}:{}:{}: invalid JSON: {cause}",
+        error.line(),
+        error.column()
+    )
+}
+
 /// Returns the files below a directory that `wanted` accepts, sorted by name.
 ///
 /// Hidden directories, `target` and links are not entered.
@@ -55,7 +81,7 @@ pub(crate) fn find_files(
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
         let unreadable = |error: io::Error| {
-            let message = format!("cannot search `{}`: {error}", folder.display());
+            let message = format!("cannot search `{}`: {}", folder.display(), io_cause(&error));
             CliError::user("E-SOURCE-READ", message)
         };
         let mut entries = Vec::new();

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use logue_tools::sandbox;
 
-use crate::arguments::{Cli, Command};
+use crate::arguments::{Cli, Command, plain_error};
 use crate::commands::{
     check, convert, debug, doctor, fix, fmt, generate, mcp, run, scan, send, sessions, signal,
     tokens, trust, view,
@@ -48,8 +48,9 @@ fn main() -> ExitCode {
             } else {
                 Exit::Done
             };
+            let first = std::env::args_os().nth(1).unwrap_or_default();
             // A closed pipe while printing help is not an error.
-            drop(error.print());
+            drop(plain_error(error, &first.to_string_lossy()).print());
             return exit.into();
         }
     };

@@ -4,6 +4,7 @@ use logue_o200k::VOCABULARY_SIZE;
 use serde_json::Value;
 
 use crate::exit::CliError;
+use crate::files::json_cause;
 
 /// Parses token ids from a JSON array, or from numbers separated by white space.
 pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
@@ -29,11 +30,8 @@ pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
         return words.map(|word| id(word.parse().ok(), word)).collect();
     }
     let values: Vec<Value> = serde_json::from_str(&text).map_err(|error| {
-        CliError::user(
-            "invalid_token_ids",
-            format!("`{name}` is not JSON: {error}"),
-        )
-        .with_help("give an array of numbers, such as [200006, 1428]")
+        CliError::user("invalid_token_ids", json_cause(name, &error))
+            .with_help("give an array of numbers, such as [200006, 1428]")
     })?;
     let ids = values.iter();
     ids.map(|value| id(value.as_u64(), &value.to_string()))

@@ -62,6 +62,7 @@ impl fmt::Debug for BearerToken {
 
 /// Options for HTTP.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// The token that every request must carry.
     pub token: BearerToken,
@@ -69,6 +70,23 @@ pub struct HttpOptions {
     ///
     /// Other names are refused: they come from pages of a browser (DNS rebinding).
     pub hosts: Vec<String>,
+}
+
+impl HttpOptions {
+    /// Creates options that admit loopback host names only.
+    pub fn new(token: BearerToken) -> Self {
+        Self {
+            token,
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Sets the further host names that requests may use.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
 }
 
 impl PromptServer {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use logue_agent::PermissionRule;
 use logue_tools::HostRule;
 
-use crate::arguments::{ModelArgs, TrustArgs};
+use crate::arguments::ModelArgs;
 
 /// The subcommands of `logue mcp`.
 #[derive(Debug, Subcommand)]
@@ -61,8 +61,9 @@ pub(crate) struct McpServeArgs {
     #[arg(long = "permission", value_name = "TOOL=allow|deny")]
     pub(crate) permissions: Vec<PermissionRule>,
 
-    #[command(flatten)]
-    pub(crate) trust: TrustArgs,
+    /// Trust the declarations of the prompts for this command
+    #[arg(long)]
+    pub(crate) trust: bool,
 
     /// Serve HTTP clients on this port of 127.0.0.1 [default: a free port]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]

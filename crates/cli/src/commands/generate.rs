@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::arguments::Cli;
 use crate::exit::{CliError, Exit};
+use crate::files::io_cause;
 use crate::terminal::{ignore_broken_pipe, write_failed};
 
 pub(crate) fn completions(shell: Shell) -> Result<Exit, CliError> {
@@ -25,11 +26,9 @@ pub(crate) fn pages(folder: Option<&Path>) -> Result<Exit, CliError> {
         return ignore_broken_pipe(io::stdout().write_all(&page));
     };
     clap_mangen::generate_to(Cli::command(), folder).map_err(|error| {
-        CliError::user(
-            "E-SOURCE-READ",
-            format!("cannot write to {}: {error}", folder.display()),
-        )
-        .with_help("name an existing directory")
+        let message = format!("cannot write to {}: {}", folder.display(), io_cause(&error));
+        CliError::user("pages_write_failed", message)
+            .with_help("name an existing directory that you may write")
     })?;
     Ok(Exit::Done)
 }

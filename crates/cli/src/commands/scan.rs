@@ -15,7 +15,7 @@ use crate::arguments::ScanArgs;
 use crate::conversion::form::{Form, looks_like_json};
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
-use crate::files::find_files;
+use crate::files::{find_files, io_cause};
 use crate::finding::to_json;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
@@ -89,11 +89,10 @@ impl Tally {
 
     fn unreadable(&mut self, name: &str, error: &io::Error) {
         self.unreadable += 1;
-        let message = format!("cannot read `{name}`: {error}");
-        crate::terminal::report(&CliError::user(
-            DiagnosticCode::SourceRead.as_str(),
-            message,
-        ));
+        let message = format!("cannot read `{name}`: {}", io_cause(error));
+        let failure = CliError::user(DiagnosticCode::SourceRead.as_str(), message)
+            .with_help("check the path; it is relative to the current directory");
+        crate::terminal::report(&failure);
     }
 
     fn stream(

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
 use crate::exit::{CliError, Exit};
+use crate::files::json_cause;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
@@ -79,20 +80,20 @@ fn turn(
     ended
 }
 
+fn invalid_payload(message: &str) -> CliError {
+    CliError::user("suspension_resume_payload_invalid", message)
+        .with_help("write a JSON object such as '{\"approval\": \"approve\"}'")
+        .with_help("--approve and --deny decide without a payload")
+}
+
 /// Returns the payload that resumes the turn.
 fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     let mut payload = match &arguments.decision.payload {
         Some(text) => match serde_json::from_str(text) {
             Ok(Value::Object(payload)) => return Ok(payload),
-            Ok(_) => {
-                return Err(CliError::user(
-                    "suspension_resume_payload_invalid",
-                    "the payload is not a JSON object",
-                ));
-            }
+            Ok(_) => return Err(invalid_payload("the payload is not a JSON object")),
             Err(error) => {
-                let message = format!("the payload is not valid JSON: {error}");
-                return Err(CliError::user("suspension_resume_payload_invalid", message));
+                return Err(invalid_payload(&json_cause("--payload", &error)));
             }
         },
         None => Map::new(),

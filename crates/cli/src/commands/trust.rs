@@ -14,7 +14,7 @@ use crate::files::folder_of;
 use crate::setup::failures::source_failure;
 use crate::setup::settings::Settings;
 use crate::setup::trust::{failed, file, place_of, single};
-use crate::terminal::{ignore_broken_pipe, print};
+use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
 pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
@@ -26,6 +26,9 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
     match command {
         TrustCommand::List(arguments) => {
             let listed = file.list().map_err(|error| failed(&file, &error))?;
+            if listed.is_empty() {
+                print_error("no prompt is trusted\n");
+            }
             for one in &listed {
                 text.push_str(&listing(one, arguments.json));
             }

@@ -15,7 +15,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
     match error {
         PrepareError::Invalid(invalid) => rendered_in(invalid),
         PrepareError::Roots(_) => {
-            failure.with_help("--root and `[tools] roots` name folders that exist")
+            failure.with_help("--root and `[tools] roots` name directories that exist")
         }
         PrepareError::Refine(_) => failure.with_help(
             "run without the META_REFINE comment and variable to use the prompt as it is",
@@ -60,7 +60,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
 
 /// The failure of a turn that may require approval and cannot suspend.
 pub(crate) fn no_approver() -> CliError {
-    let message = "a tool can only be asked about if the turn has a file to resume from";
+    let message = "a call can wait for approval only if the turn has a transcript";
     CliError::new(Exit::Usage, "usage", message)
         .with_help("use =allow or =deny, or write a transcript with -o")
 }

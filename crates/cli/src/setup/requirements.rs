@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::arguments::ResponseArgs;
 use crate::exit::CliError;
+use crate::files::json_cause;
 use crate::setup::failures::source_failure;
 
 /// Returns the requirements of the command line.
@@ -23,7 +24,7 @@ pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequireme
 fn schema_in(path: &Path) -> Result<Value, CliError> {
     let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is not JSON: {error}", path.display());
+        let message = json_cause(&path.display().to_string(), &error);
         CliError::user("E-JSON-SYNTAX", message)
             .with_help("--schema names a file with a JSON Schema whose root is an object")
     })

@@ -12,6 +12,7 @@ use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource};
 use logue_harness::BoxFuture;
 use logue_source::{escape_unambiguous, escape_untrusted};
 
+use crate::counted::counted;
 use crate::setup::output::Output;
 use crate::terminal::print_error;
 
@@ -149,7 +150,10 @@ fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
     }
     if lines.len() > most {
         let left = lines.len() - most;
-        text.push_str(&format!("  │ … {left} more lines (e shows them)\n"));
+        text.push_str(&format!(
+            "  │ … {} (e shows them)\n",
+            counted(left, "more line")
+        ));
     }
     text
 }

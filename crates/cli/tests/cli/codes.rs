@@ -23,6 +23,7 @@ const OWN: &[&str] = &[
     "invalid_token_ids",
     "no_user_input",
     "stdout_write_failed",
+    "pages_write_failed",
     "prompt_not_trusted",
     "refine_rejected",
     "session_awaiting_signal",

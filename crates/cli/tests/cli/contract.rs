@@ -121,7 +121,7 @@ fn what_cannot_be_met_is_refused_before_anything_is_written() {
         (
             ["--schema", "broken.json"],
             "E-JSON-SYNTAX",
-            "broken.json is not JSON",
+            "broken.json:1:",
         ),
         (["--schema", "none.json"], "E-SOURCE-READ", "none.json"),
         (

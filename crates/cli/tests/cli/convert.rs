@@ -60,6 +60,7 @@ fn strict_refuses_and_writes_nothing() {
     --- stderr
     a.ocml: message 3: private reasoning dropped
     error[E-WRITE-REFUSED]: a.ocml: something would be lost, and --strict forbids it
+      = help: correct the conversation, or convert without --strict
     ");
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1);
@@ -212,6 +213,7 @@ fn a_bad_line_is_named_and_the_others_are_converted() {
       = help: correct it, or name the form that the file has
 
     error[E-WRITE-REFUSED]: data.jsonl:2: it could not be read completely
+      = help: correct the errors, or name the form of the file with --from
     "#);
     let strict = run(
         folder.path(),
@@ -294,6 +296,7 @@ fn folders_are_converted_file_by_file() {
       = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
 
     error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read completely
+      = help: correct the errors, or name the form of the file with --from
     in/package.json: skipped, not a conversation
     3 conversations converted, 1 refused, 0 losses
     ");
@@ -403,5 +406,6 @@ fn a_broken_text_has_a_place() {
       = help: correct the text here; nothing of the conversation was read
 
     error[E-WRITE-REFUSED]: a.json: it could not be read completely
+      = help: correct the errors, or name the form of the file with --from
     "#);
 }

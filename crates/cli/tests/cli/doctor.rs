@@ -35,7 +35,7 @@ fn a_machine_without_anything_is_told_what_it_lacks() {
     assert_eq!(ran.status, 8, "{}", ran.stdout);
     for words in [
         "note model     no default model",
-        "BAD  key       no key for https://api.openai.com/v1",
+        "FAIL key       no key for https://api.openai.com/v1",
         "help: set OPENAI_API_KEY",
         "the first session creates it",
         "problems to fix: 1",
@@ -163,7 +163,7 @@ fn a_recording_is_looked_into() {
     let ran = run(folder.path(), ["doctor", "-m", "replay:bad.ocml"]);
     assert_eq!(ran.status, 8, "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("BAD  server    the recording bad.ocml"),
+        ran.stdout.contains("FAIL server    the recording bad.ocml"),
         "{}",
         ran.stdout
     );

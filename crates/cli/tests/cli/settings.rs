@@ -89,14 +89,164 @@ fn an_invalid_file_fails_only_the_commands_that_use_settings() {
 }
 
 #[test]
-fn an_unknown_server_fails_only_a_connection() {
-    let settings = "[model]\nserver = \"abacus\"\n";
-    let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", settings)]);
-    assert_eq!(run(folder.path(), ["sessions", "list"]).status, 0);
-    let echoed = ["run", "--no-save", "-m", "echo:", "prompt.md"];
-    assert_eq!(run(folder.path(), echoed).status, 0);
-    let ran = run(folder.path(), ["run", "--no-save", "prompt.md"]);
-    assert_eq!(ran.status, 3, "{}", ran.stderr);
-    let text = "error[E-CONFIG-INVALID]: unknown server `abacus`";
-    assert!(ran.stderr.starts_with(text), "{}", ran.stderr);
+fn an_invalid_value_is_an_error_at_its_position_before_it_is_used() {
+    for (settings, column, message) in [
+        (
+            "[model]\nserver = \"abacus\"\n",
+            10,
+            "unknown server `abacus`",
+        ),
+        (
+            "[model]\nbase_url = \"nope\"\n",
+            12,
+            "invalid base URL `nope`",
+        ),
+        (
+            "[model.anthropic]\nbase_url = \"ftp://x\"\n",
+            12,
+            "invalid base URL `ftp://x`",
+        ),
+        (
+            "[model]\ntotal_timeout_seconds = 0\n",
+            25,
+            "`total_timeout_seconds`: expected a whole number of at least 1, found 0",
+        ),
+        (
+            "[store]\nurl = \"mysql:foo\"\n",
+            7,
+            "`url`: expected `sqlite:PATH` or `memory:`",
+        ),
+        ("[tools]\nroots = [\".\", \"no\"]\n", 15, "the root "),
+    ] {
+        let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", settings)]);
+        let echoed = ["run", "--no-save", "-m", "echo:", "prompt.md"];
+        for ran in [
+            run(folder.path(), echoed),
+            run(folder.path(), ["sessions", "list"]),
+        ] {
+            assert_eq!(ran.status, 3, "{settings}: {}", ran.stderr);
+            let start = format!("error[E-CONFIG-INVALID]: {message}");
+            assert!(ran.stderr.starts_with(&start), "{}", ran.stderr);
+            let place = format!("logue.toml:2:{column}\n");
+            assert!(ran.stderr.contains(&place), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn errors_of_the_command_line_name_new_names_and_numbers_in_plain_words() {
+    let folder = folder(&[("prompt.md", PROMPT)]);
+    let cases: [(&[&str], &str); 8] = [
+        (
+            &["run", "--budget", "3", "prompt.md"],
+            "tip: `--budget` was renamed to `--max-cost`",
+        ),
+        (
+            &["run", "--max-turns=3", "prompt.md"],
+            "tip: `--max-turns` was renamed to `--max-requests`",
+        ),
+        (
+            &["sessions", "tail", "s"],
+            "tip: `tail` was renamed to `outcomes`",
+        ),
+        (
+            &["trust", "prompt.md"],
+            "tip: `trust prompt.md` was renamed to `trust add prompt.md`",
+        ),
+        (
+            &["run", "--max-cost", "x", "prompt.md"],
+            "invalid value 'x' for '--max-cost <USD>': expected a number such as 2.50",
+        ),
+        (
+            &["run", "--max-agent-depth", "x", "prompt.md"],
+            "invalid value 'x' for '--max-agent-depth <N>': expected a whole number",
+        ),
+        (
+            &["run", "--max-total-tokens", "0", "prompt.md"],
+            "expected a whole number of at least 1",
+        ),
+        (
+            &["run", "--nonsense", "prompt.md"],
+            "unexpected argument '--nonsense' found",
+        ),
+    ];
+    for (arguments, text) in cases {
+        let ran = run(folder.path(), arguments);
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("-- --"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_command_that_finds_nothing_reports_it() {
+    let folder = folder(&[("prompt.md", PROMPT), ("empty/.keep", "")]);
+    let sent = run(
+        folder.path(),
+        ["send", "--agent", "prompt.md", "-m", "echo:", "s", "hi"],
+    );
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let cases: [(&[&str], &str); 5] = [
+        (&["trust", "list"], "no prompt is trusted\n"),
+        (
+            &["sessions", "show", "s", "--audit"],
+            "no decisions about tool calls are recorded\n",
+        ),
+        (
+            &["mcp", "list", "prompt.md"],
+            "prompt.md declares no MCP servers\n",
+        ),
+        (&["view", "empty"], "empty: no conversations found\n"),
+        (&["check", "empty"], "no prompts or transcripts found\n"),
+    ];
+    for (arguments, text) in cases {
+        let ran = run(folder.path(), arguments);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "", text),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn failures_of_paths_and_payloads_name_the_next_step() {
+    let folder = folder(&[]);
+    let cases: [(&[&str], &str, &str); 5] = [
+        (
+            &["signal", "ID", "--payload", "{"],
+            "--payload:1:1: invalid JSON: the text ends within an object",
+            "= help: write a JSON object such as",
+        ),
+        (
+            &["signal", "ID", "--payload", "[]"],
+            "the payload is not a JSON object",
+            "= help: --approve and --deny decide without a payload",
+        ),
+        (
+            &["scan", "nofile"],
+            "cannot read `nofile`: it does not exist",
+            "= help: check the path",
+        ),
+        (
+            &["mcp", "serve", "nofile"],
+            "cannot serve `nofile`: it does not exist",
+            "= help: name ChatMD prompts",
+        ),
+        (
+            &["man", "absent"],
+            "error[pages_write_failed]: cannot write to absent: it does not exist",
+            "= help: name an existing directory",
+        ),
+    ];
+    for (arguments, text, help) in cases {
+        let ran = run(folder.path(), arguments);
+        assert_eq!(ran.status, 3, "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(text) && ran.stderr.contains(help),
+            "{}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains("os error"), "{}", ran.stderr);
+    }
 }

@@ -155,7 +155,7 @@ fn what_is_no_id_is_told() {
       = help: give a JSON array, or numbers from 0 to 201088 separated by white space
     ");
     assert_snapshot!(error_of("[200006"), @"
-    error[invalid_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7
+    error[invalid_token_ids]: <stdin>:1:7: invalid JSON: the text ends within a list
       = help: give an array of numbers, such as [200006, 1428]
     ");
     for input in [

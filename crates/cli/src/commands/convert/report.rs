@@ -104,7 +104,13 @@ impl Report {
             ));
         }
         if let Outcome::Refused(why) = outcome {
-            let failure = CliError::user("E-WRITE-REFUSED", format!("{place}: {why}"));
+            let help = match (read.broken, self.strict) {
+                (true, _) => "correct the errors, or name the form of the file with --from",
+                (false, true) => "correct the conversation, or convert without --strict",
+                (false, false) => "convert to another form with --to",
+            };
+            let failure =
+                CliError::user("E-WRITE-REFUSED", format!("{place}: {why}")).with_help(help);
             print_error(&failure.text());
         }
         Ok(())

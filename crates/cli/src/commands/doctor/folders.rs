@@ -6,6 +6,8 @@ use logue_store::{open_store, redacted_address};
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
+use crate::commands::sessions::amount;
+use crate::counted::counted;
 use crate::setup::settings::Settings;
 use crate::setup::store;
 
@@ -49,16 +51,17 @@ async fn store(url: &str) -> Finding {
         Ok(found) if !found.faults.is_empty() => {
             let first = found.faults.first().map(ToString::to_string);
             let message = format!(
-                "{shown}: {} faults, such as: {}",
-                found.faults.len(),
+                "{shown}: {}, such as: {}",
+                counted(found.faults.len(), "fault"),
                 first.unwrap_or_default()
             );
             Finding::bad(STORE, message).with_help("`logue sessions verify` lists them")
         }
         Ok(found) => {
             let message = format!(
-                "{shown}: sound, {} sessions with {} messages",
-                found.sessions, found.messages
+                "{shown}: sound, {} with {}",
+                counted(amount(found.sessions), "session"),
+                counted(amount(found.messages), "message")
             );
             Finding::good(STORE, message)
                 .with_fact("sessions", found.sessions)

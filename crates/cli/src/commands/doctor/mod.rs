@@ -110,7 +110,7 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
         let (word, colour) = match finding.standing {
             Standing::Good => ("ok  ", "32"),
             Standing::Doubtful => ("note", "33"),
-            Standing::Bad => ("BAD ", "31;1"),
+            Standing::Bad => ("FAIL", "31;1"),
         };
         let word = match style {
             ColorMode::Plain => word.to_owned(),

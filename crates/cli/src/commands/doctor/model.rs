@@ -8,6 +8,7 @@ use logue_model::{
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
+use crate::counted::counted;
 use crate::setup::settings::Settings;
 use crate::setup::settings::accounts::account_of_flags;
 
@@ -117,7 +118,7 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     let software = report.software.as_deref();
     let count = report.models.len();
     let mut message = format!("{url} answers: {}", software.unwrap_or("unknown software"));
-    message.push_str(&format!(", {count} models"));
+    message.push_str(&format!(", {}", counted(count, "model")));
     let mut findings = vec![
         Finding::good(SERVER, message)
             .with_fact("url", url.as_str())

@@ -28,16 +28,20 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     } else {
         declared(Path::new(&arguments.from))?
     };
+    if wanted.is_empty() {
+        let name = escape_untrusted(&arguments.from);
+        print_error(&format!("{name} declares no MCP servers\n"));
+    }
     let network = fetcher(&arguments.allow_hosts, &settings)?;
     let failed = Arc::new(AtomicBool::new(false));
     let notice: LogFn = {
         let failed = Arc::clone(&failed);
         Arc::new(move |text| {
             failed.store(true, Ordering::Relaxed);
-            print_error(&format!(
-                "error[E-MCP-SERVER-FAILED]: {}\n",
-                escape_untrusted(text)
-            ));
+            let failure = CliError::new(Exit::Retryable, "E-MCP-SERVER-FAILED", text).with_help(
+                "check the command or the address; a program must be in PATH and must not exit",
+            );
+            crate::terminal::report(&failure);
         })
     };
     let servers = servers_with(&settings, network, notice);

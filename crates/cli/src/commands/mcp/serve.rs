@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
-use crate::files::find_files;
+use crate::files::{find_files, io_cause};
 use crate::language::Language;
 use crate::setup::environment::state_folder;
 use crate::setup::output::Output;
@@ -40,8 +40,9 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
     telemetry::start(&settings);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {
-            let message = format!("cannot serve `{}`: {error}", path.display());
+            let message = format!("cannot serve `{}`: {}", path.display(), io_cause(&error));
             CliError::user("E-SOURCE-READ", message)
+                .with_help("name ChatMD prompts, or directories of them")
         })?;
     }
     let mut options = ServeOptions::default();
@@ -52,7 +53,10 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
         paths: arguments.paths.clone(),
         model_args: arguments.model_args.clone(),
         permissions: arguments.permissions.clone(),
-        trust: arguments.trust.clone(),
+        trust: TrustArgs {
+            trust: arguments.trust,
+            approval_timeout: None,
+        },
         settings: settings.clone(),
     });
     let runtime = runtime()?;
@@ -142,7 +146,7 @@ async fn over_http(
         Some(bind) if !bind.is_loopback() => vec![bind.to_string()],
         _ => Vec::new(),
     };
-    let options = HttpOptions { token, hosts };
+    let options = HttpOptions::new(token).with_hosts(hosts);
     let served = server
         .serve_http(listener, options, std::future::pending())
         .await;

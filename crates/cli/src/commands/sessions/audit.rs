@@ -15,7 +15,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::permissions::audit_folder;
 use crate::setup::store::store_failure;
 use crate::setup::suspended;
-use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_error, print_styled};
 
 /// Records per page.
 const PAGE: usize = 1_000;
@@ -69,6 +69,9 @@ fn print_records(of: &Value, records: Vec<Value>, arguments: &ShowArgs) -> Resul
         let mut object = of.clone();
         object["audit"] = Value::Array(records);
         return ignore_broken_pipe(print(&format!("{object}\n")));
+    }
+    if records.is_empty() {
+        print_error("no decisions about tool calls are recorded\n");
     }
     let style = output_style();
     let mut text = String::new();

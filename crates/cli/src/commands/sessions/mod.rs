@@ -143,7 +143,7 @@ async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliE
 }
 
 /// Returns a stored number as the length of a list.
-fn amount(number: u64) -> usize {
+pub(crate) fn amount(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 

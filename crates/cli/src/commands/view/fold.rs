@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::counted::counted;
+
 /// The limits for the shown part of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -51,7 +53,11 @@ pub(super) fn fold(text: &str, limits: Limits) -> Cow<'_, str> {
     if tail > head {
         let folded = lines.iter().take(tail).skip(head);
         let bytes: usize = folded.map(|line| line.len() + 1).sum();
-        let more = format!("… {} more lines ({})\n", tail - head, size(count(bytes)));
+        let more = format!(
+            "… {} ({})\n",
+            counted(tail - head, "more line"),
+            size(count(bytes))
+        );
         shown.push_str(&more);
     }
     for line in lines.iter().skip(tail) {

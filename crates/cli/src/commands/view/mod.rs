@@ -76,6 +76,13 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
             printed => ignore_broken_pipe(printed).map(drop)?,
         }
     }
+    if first && exit == Exit::Done {
+        let name = arguments.file.display().to_string();
+        print_error(&format!(
+            "{}: no conversations found\n",
+            escape_untrusted(&name)
+        ));
+    }
     Ok(exit)
 }
 

@@ -16,7 +16,9 @@ impl TryFrom<f64> for Dollars {
         if amount.is_finite() && amount >= 0.0 {
             return Ok(Self(amount));
         }
-        Err(format!("invalid amount of US dollars: {amount}"))
+        Err(format!(
+            "invalid amount of US dollars: {amount} (expected 0 or more)"
+        ))
     }
 }
 
@@ -24,7 +26,8 @@ impl FromStr for Dollars {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let amount = text.parse::<f64>().map_err(|error| error.to_string())?;
+        let number = text.parse::<f64>();
+        let amount = number.map_err(|_| "expected a number such as 2.50".to_owned())?;
         Self::try_from(amount)
     }
 }
