@@ -334,3 +334,38 @@ fn over_http_the_token_is_private_and_wanted() {
     );
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }
+
+#[test]
+fn a_server_that_dies_in_concurrent_calls_fails_each_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = command("dies");
+    let text = format!("<tool mcp_server=\"{server}\"/>\n<user>Go.</user>\n");
+    fs::write(folder.path().join("p.md"), text).unwrap();
+    let calls = Answer::text("")
+        .with_call("c1", "echo", "{\"text\":\"one\"}")
+        .with_call("c2", "fail", "{}")
+        .with_call("c3", "structured", "{}");
+    let replies = vec![Reply::Answer(calls), Reply::Answer(Answer::text("done"))];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let url = model.base_url();
+    let ran = run(
+        folder.path(),
+        ["run", "--trust", "-m", "m", "--base-url", &url, "p.md"],
+    );
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    let requests = model.received();
+    let messages = requests[1].body["messages"].as_array().unwrap();
+    for result in &messages[messages.len() - 3..] {
+        let result = result["content"].to_string();
+        assert!(
+            result.contains("E-MCP-SERVER-FAILED") && result.contains("segmentation"),
+            "{result}"
+        );
+    }
+}

@@ -91,6 +91,8 @@ impl Process {
         let ended = tokio::time::timeout(GRACE, leader).await;
         if ended.is_ok()
             && let Some(drain) = &mut self.drain
+            // Calls that fail together each request the report, and a finished task panics if polled.
+            && !drain.is_finished()
         {
             drop(tokio::time::timeout(GRACE, drain).await);
         }
