@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chatmd::{WorldError, WorldErrorKind};
+use logue_harness::ErrorBucket;
 use logue_message::ChatMessage;
 use logue_tools::BoxFuture;
 
@@ -156,7 +157,9 @@ async fn answer(
         place: Arc::new(place),
     });
     let ended = turn.run(listener, None).await.map_err(|error| {
-        let failure = failed(format!("{} ({})", error.message, error.category));
+        let is_transient = error.bucket == ErrorBucket::RetryableTransient;
+        let failure =
+            failed(format!("{} ({})", error.message, error.category)).with_transience(is_transient);
         error.help.into_iter().fold(failure, WorldError::with_help)
     })?;
     let TurnEnd::Completed(report) = ended else {
@@ -194,8 +197,9 @@ impl Listener for AgentListener {
 }
 
 fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
-    match error {
-        PrepareError::Invalid(_) => {
+    let is_transient = error.bucket() == ErrorBucket::RetryableTransient;
+    let failure = match error {
+        PrepareError::Invalid(_) if !is_transient => {
             let help = if local {
                 format!("`logue check {src}` shows what is wrong with it")
             } else {
@@ -209,7 +213,8 @@ fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
             let help = error.help().into_iter();
             help.fold(failed(error.to_string()), WorldError::with_help)
         }
-    }
+    };
+    failure.with_transience(is_transient)
 }
 
 fn failed(message: impl Into<String>) -> WorldError {

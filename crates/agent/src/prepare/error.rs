@@ -128,6 +128,7 @@ impl PrepareError {
     pub fn bucket(&self) -> ErrorBucket {
         let is_transient = match self {
             Self::Refine(error) => error.is_transient,
+            Self::Invalid(invalid) => invalid.prompt.is_transient(),
             Self::Requirements(error) => error.category.is_transient(),
             Self::Host(error) => return error.bucket,
             _ => false,

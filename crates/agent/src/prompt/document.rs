@@ -30,6 +30,8 @@ pub struct Prompt {
     parts: Vec<SourcePart<'static>>,
     reasoning_count: usize,
     transcribed: Option<Box<Transcribed>>,
+    /// Whether only causes that may pass prevented the responses of agents.
+    is_transient: bool,
 }
 
 impl Prompt {
@@ -68,7 +70,20 @@ impl Prompt {
                 .collect(),
             reasoning_count,
             transcribed: None,
+            is_transient: false,
         }
+    }
+
+    /// Records that the failures of its agents may pass.
+    pub(crate) fn with_transience(mut self, is_transient: bool) -> Self {
+        self.is_transient = is_transient;
+        self
+    }
+
+    /// Returns whether a later evaluation may succeed without a change.
+    pub(crate) fn is_transient(&self) -> bool {
+        let mut errors = self.diagnostics.iter().filter(|found| found.is_error());
+        self.is_transient && errors.all(|error| error.code == DiagnosticCode::MdAgentFailed)
     }
 
     /// A prompt that is a transcript.
@@ -89,6 +104,7 @@ impl Prompt {
             parts: vec![part.into_owned()],
             reasoning_count: 0,
             transcribed: Some(Box::new(transcribed)),
+            is_transient: false,
         }
     }
 

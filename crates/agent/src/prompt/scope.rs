@@ -184,16 +184,23 @@ impl PromptScope {
         }
         let document = loaded.document().clone();
         let mut evaluator = Evaluator::new(&document);
+        let mut failures = Vec::new();
         loop {
             let requests = evaluator.requests();
             if requests.is_empty() {
                 break;
             }
             for (id, answer) in self.fetch(&requests).await {
+                if let Err(error) = &answer
+                    && error.kind == WorldErrorKind::Agent
+                {
+                    failures.push(error.is_transient);
+                }
                 evaluator.resolve(id, answer);
             }
         }
-        Prompt::evaluated(loaded, evaluator.finish())
+        let is_transient = !failures.is_empty() && failures.iter().all(|transient| *transient);
+        Prompt::evaluated(loaded, evaluator.finish()).with_transience(is_transient)
     }
 
     /// Returns the model that a document or its imports name, without evaluation.

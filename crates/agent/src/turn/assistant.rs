@@ -223,7 +223,9 @@ impl Shared {
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                if let Some(message) = &error.answer {
+                // A journal holds valid messages only, and an empty answer is not one.
+                let received = error.answer.as_ref();
+                if let Some(message) = received.filter(|message| message.validate().is_ok()) {
                     ctx.journal(message.to_json()).await?;
                 }
                 return Err(provider_failed(error));

@@ -14,6 +14,8 @@ pub struct WorldError {
     pub message: String,
     /// Remedies, each in one sentence.
     pub help: Vec<String>,
+    /// Whether a later attempt may succeed without a change.
+    pub is_transient: bool,
 }
 
 impl WorldError {
@@ -23,7 +25,15 @@ impl WorldError {
             kind,
             message: message.into(),
             help: Vec::new(),
+            is_transient: false,
         }
+    }
+
+    /// Sets whether a later attempt may succeed without a change.
+    #[must_use]
+    pub fn with_transience(mut self, is_transient: bool) -> Self {
+        self.is_transient = is_transient;
+        self
     }
 
     /// Adds a remedy.

@@ -13,7 +13,10 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
     let message = error.to_string();
     let failure = CliError::new(error.bucket().into(), error.category(), message.clone());
     match error {
-        PrepareError::Invalid(invalid) => rendered_in(invalid),
+        PrepareError::Invalid(invalid) => CliError {
+            exit: failure.exit,
+            ..rendered_in(invalid)
+        },
         PrepareError::Roots(_) => {
             failure.with_help("--root and `[tools] roots` name directories that exist")
         }

@@ -119,3 +119,89 @@ fn a_message_survives_the_failure_and_is_sent_by_the_next_run() {
     assert_eq!(sent[1]["content"], "are you there?");
     assert_eq!(sent.as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn an_empty_answer_is_an_error_of_the_provider_everywhere() {
+    let inline = "<config model=\"m\"/>\n<user><agent src=\"prompt.md\" local>hi</agent></user>\n";
+    let folder = folder(&[("prompt.md", PROMPT), ("outer.md", inline)]);
+    for arguments in [
+        &["run", "prompt.md"][..],
+        &["run", "--no-save", "prompt.md"],
+        &["run", "outer.md"],
+        &["send", "--agent", "prompt.md", "s", "hello"],
+    ] {
+        let empty = Reply::Answer(testkit::Answer::text(""));
+        let server = ModelServer::start(vec![empty], Delivery::Whole).unwrap();
+        let ran = logue(folder.path())
+            .args(arguments)
+            .env("OPENAI_BASE_URL", server.base_url())
+            .output();
+        let ran = crate::program::Ran::from(ran.unwrap());
+        assert_eq!(ran.status, 3, "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("provider_invalid_response")
+                && ran.stderr.contains("the response is empty"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_failure_of_an_agent_in_a_document_has_the_status_of_its_cause() {
+    let outer = "<config model=\"m\"/>\n<user><agent src=\"inner.md\" local>hi</agent></user>\n";
+    let nested = "<config model=\"m\"/>\n<user><agent src=\"outer.md\" local>hi</agent></user>\n";
+    let inner = "<config model=\"m\"/>\n";
+    let folder = folder(&[
+        ("outer.md", outer),
+        ("nested.md", nested),
+        ("inner.md", inner),
+    ]);
+    for (status, category, exit) in [
+        (500, "provider_unavailable", 4),
+        (401, "provider_authentication", 3),
+    ] {
+        for file in ["outer.md", "nested.md"] {
+            let reply = Reply::Status(status, Vec::new(), "no".to_owned());
+            let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+            let ran = logue(folder.path())
+                .args(["run", "--retries=0", file])
+                .env("OPENAI_BASE_URL", server.base_url())
+                .output();
+            let ran = crate::program::Ran::from(ran.unwrap());
+            assert_eq!(ran.status, exit, "{file}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("E-MD-AGENT-FAILED") && ran.stderr.contains(category),
+                "{file}: {}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_failed_turn_of_a_session_states_that_its_tools_would_run_again() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n";
+    let call = || {
+        let call = testkit::Answer::text("");
+        Reply::Answer(call.with_call("c1", "read_file", "{\"file\":\"p.md\"}"))
+    };
+    let failing = || Reply::Status(500, Vec::new(), String::new());
+    for (replies, more, ran_tools) in [
+        (vec![call(), failing()], &[][..], true),
+        (vec![call()], &["--max-requests", "1"], true),
+        (vec![failing()], &[], false),
+    ] {
+        let folder = folder(&[("p.md", prompt)]);
+        let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+        let ran = logue(folder.path())
+            .args(["send", "--retries=0", "--agent", "p.md", "s", "go"])
+            .args(more)
+            .env("OPENAI_BASE_URL", server.base_url())
+            .output();
+        let ran = crate::program::Ran::from(ran.unwrap());
+        assert!(matches!(ran.status, 3 | 4), "{}", ran.stderr);
+        let states = ran.stderr.contains("a new attempt runs them again");
+        assert_eq!(states, ran_tools, "{}", ran.stderr);
+    }
+}
