@@ -1,5 +1,6 @@
 //! Export of an argument schema as JSON Schema, for requests to providers.
 
+use logue_message::object_parameters;
 use serde_json::{Map, Value, json};
 
 use super::ArgumentSchema;
@@ -37,24 +38,11 @@ impl ArgumentSchema {
         self.schema_of(self.root, 0, &mut room)
     }
 
-    /// Returns the JSON Schema for a provider, which requires an object at the root.
+    /// Returns the JSON Schema against which calls are validated.
     ///
-    /// A root without a type gets the type `object`. A root with another type, or with keywords that
-    /// providers reject there (`anyOf`, `$ref`, …), becomes a schema that accepts every object.
+    /// See [`object_parameters`] for schemas whose type excludes objects.
     pub fn to_parameters(&self) -> Value {
-        const REJECTED: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "$ref"];
-        let mut schema = self.to_json_schema();
-        match schema.as_object_mut() {
-            Some(root) if root.get("type").is_some_and(|kind| kind == "object") => schema,
-            Some(root)
-                if !root.contains_key("type")
-                    && !REJECTED.iter().any(|key| root.contains_key(*key)) =>
-            {
-                root.insert("type".to_owned(), json!("object"));
-                schema
-            }
-            _ => json!({"type": "object", "properties": {}}),
-        }
+        object_parameters(self.to_json_schema())
     }
 
     fn schema_of(&self, id: NodeId, depth: usize, room: &mut usize) -> Value {

@@ -2,14 +2,24 @@
 
 use logue_message::Arguments;
 use logue_message::schema::Schema;
-use openchatml::argument_schema::ArgumentSchema;
 use openchatml::{check, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Returns whether the runtime refuses a call, by its own steps.
+/// Returns whether the declared schema refuses a call, without any conversion of the schema.
+///
+/// A schema that accepts no object is not enforced.
 fn is_refused(schema: &Value, text: &str) -> bool {
-    let parameters = &ArgumentSchema::from_json_schema(schema).to_parameters();
+    let accepts_objects = match &schema["type"] {
+        Value::Null => true,
+        Value::Array(types) => types.contains(&json!("object")),
+        kind => kind == "object",
+    };
+    let parameters = if accepts_objects {
+        schema
+    } else {
+        &json!({"type": "object"})
+    };
     let Ok(mut object) = Arguments::from_text(text).object() else {
         return true;
     };
@@ -143,6 +153,27 @@ proptest! {
     }
 
     #[test]
+    fn roots_of_every_form_agree(
+        inner in schema(),
+        required in prop::collection::vec(name(), 0..2),
+        form in 0..5,
+        text in arguments(),
+    ) {
+        let mut object = json!({"type": "object", "properties": {"a": inner}});
+        if !required.is_empty() {
+            object["required"] = json!(required);
+        }
+        let schema = match form {
+            0 => json!({"$ref": "#/$defs/R", "$defs": {"R": object}}),
+            1 => json!({"type": ["object", "null"], "properties": {"a": inner}}),
+            2 => json!({"anyOf": [object, {"required": ["b"]}]}),
+            3 => json!({"not": object}),
+            _ => json!({"properties": {"a": inner}}),
+        };
+        prop_assert_eq!(is_reported(&schema, &text), is_refused(&schema, &text), "{} {}", schema, text);
+    }
+
+    #[test]
     fn objects_agree_too(inner in schema(), required in prop::collection::vec(name(), 0..2), text in arguments()) {
         let mut schema = json!({"type": "object", "properties": {"a": inner}});
         if !required.is_empty() {
@@ -172,4 +203,17 @@ fn a_violation_beyond_the_nodes_has_a_position() {
         "the arguments of `functions.f` do not fit its declaration: `$.a` is invalid (the value does \
          not match \"^x\")"
     );
+}
+
+#[test]
+fn a_reference_and_a_list_of_types_at_the_root_are_validated() {
+    let object = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    for schema in [
+        json!({"$ref": "#/$defs/R", "$defs": {"R": object}}),
+        json!({"type": ["object", "null"], "properties": {"a": {"type": "integer"}}}),
+        json!({"anyOf": [object]}),
+    ] {
+        assert!(is_reported(&schema, r#"{"a":"x"}"#), "{schema}");
+        assert!(!is_reported(&schema, r#"{"a":1}"#), "{schema}");
+    }
 }

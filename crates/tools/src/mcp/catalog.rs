@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use logue_message::object_parameters;
 use rmcp::model::{ListToolsResult, Tool};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// Maximum number of tools per server.
@@ -43,15 +44,18 @@ pub(crate) fn page_of_value(value: &Value) -> Option<(Catalog, Option<String>)> 
 }
 
 fn offer(tool: Tool) -> Offer {
-    let mut parameters: Map<String, Value> = (*tool.input_schema).clone();
-    // Model servers require both members.
-    parameters.entry("type").or_insert_with(|| json!("object"));
-    parameters.entry("properties").or_insert_with(|| json!({}));
+    let mut parameters = object_parameters(Value::Object((*tool.input_schema).clone()));
+    // Some model servers require the member.
+    if let Some(root) = parameters.as_object_mut()
+        && root.get("type").is_some_and(|kind| kind == "object")
+    {
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
     let description = tool.description.map(std::borrow::Cow::into_owned);
     Offer {
         description: description.or(tool.title).unwrap_or_default(),
         name: tool.name.into_owned(),
-        parameters: Value::Object(parameters),
+        parameters,
     }
 }
 
@@ -132,4 +136,29 @@ pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
         options.mode(0o600);
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use logue_message::schema::Schema;
+
+    use super::*;
+
+    #[test]
+    fn the_verdict_on_an_object_is_that_of_the_declared_schema() {
+        let object = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        for declared in [
+            json!({"$ref": "#/$defs/R", "$defs": {"R": object}}),
+            json!({"type": ["object", "null"], "properties": {"a": {"type": "integer"}}}),
+            json!({"anyOf": [object]}),
+            json!({"properties": {"a": {"type": "integer"}}}),
+            object.clone(),
+        ] {
+            let page = json!({"tools": [{"name": "f", "inputSchema": declared}]});
+            let (catalog, _) = page_of_value(&page).unwrap();
+            let schema = Schema::compile(&catalog[0].parameters).unwrap();
+            assert!(schema.is_valid(&json!({"a": 1})), "{declared}");
+            assert!(!schema.is_valid(&json!({"a": "x"})), "{declared}");
+        }
+    }
 }

@@ -99,8 +99,10 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
         return format!("{value}\n");
     }
     let first = tool.description.lines().next().unwrap_or_default();
-    let parameters = tool.parameters.get("properties");
-    let parameters = parameters.and_then(serde_json::Value::as_object);
+    let parameters = tool.provider_parameters();
+    let parameters = parameters
+        .get("properties")
+        .and_then(serde_json::Value::as_object);
     let names: Vec<&str> = parameters
         .into_iter()
         .flat_map(|object| object.keys().map(String::as_str))

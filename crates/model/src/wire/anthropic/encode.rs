@@ -99,7 +99,7 @@ fn encode_tools(
     }
     let tool_body = |tool: &&ToolDefinition| {
         let mut body = json!({"name": tool.name, "description": tool.description,
-            "input_schema": tool.parameters});
+            "input_schema": tool.provider_parameters()});
         if tool.strict
             && profile.supports_strict_tools
             && let Some(body) = body.as_object_mut()

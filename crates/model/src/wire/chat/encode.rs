@@ -101,7 +101,7 @@ pub(crate) fn tool_body(tool: &ToolDefinition) -> Value {
     let mut function = Map::new();
     function.insert("name".into(), json!(tool.name));
     function.insert("description".into(), json!(tool.description));
-    function.insert("parameters".into(), tool.parameters.clone());
+    function.insert("parameters".into(), tool.provider_parameters());
     if tool.strict {
         function.insert("strict".into(), json!(true));
     }

@@ -246,10 +246,11 @@ fn is_harmony_developer(text: &str) -> bool {
 }
 
 fn function(tool: &ToolDefinition) -> FunctionTool {
-    let properties = tool.parameters.get("properties");
+    let parameters = tool.provider_parameters();
+    let properties = parameters.get("properties");
     let is_empty =
         properties.is_none_or(|all| all.as_object().is_some_and(serde_json::Map::is_empty));
-    let parameters = (!is_empty).then(|| tool.parameters.clone());
+    let parameters = (!is_empty).then_some(parameters);
     FunctionTool::new(tool.name.as_str(), tool.description.as_str(), parameters)
 }
 

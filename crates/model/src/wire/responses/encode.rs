@@ -52,7 +52,7 @@ fn encode_body(
         // A tool without `strict` is strict in this format.
         let tools = options.tools.iter().map(|tool| {
             json!({"type": "function", "name": tool.name, "description": tool.description,
-                "parameters": tool.parameters, "strict": tool.strict && profile.supports_strict_tools})
+                "parameters": tool.provider_parameters(), "strict": tool.strict && profile.supports_strict_tools})
         });
         body.insert("tools".into(), tools.collect());
     }
