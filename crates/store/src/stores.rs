@@ -12,7 +12,7 @@ use logue_harness::store::{MemoryStore, SharedStore, StoreError};
 /// opened, which may include waiting for another process.
 ///
 /// # Errors
-/// Returns [`StoreError::NotFound`] for other addresses, and the errors of
+/// Returns [`StoreError::InvalidAddress`] for other addresses, and the errors of
 /// [`SqliteStore::open`](crate::SqliteStore::open).
 pub fn open_store(url: &str) -> Result<SharedStore, StoreError> {
     if url == "memory:" {
@@ -22,13 +22,18 @@ pub fn open_store(url: &str) -> Result<SharedStore, StoreError> {
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         return Ok(Arc::new(crate::SqliteStore::open(path)?));
     }
-    // An address may contain a password after its scheme.
-    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    Err(StoreError::NotFound {
-        what: format!(
-            "store at an address of the kind `{scheme}:` (known are `sqlite:PATH` and `memory:`)"
-        ),
-    })
+    Err(StoreError::InvalidAddress(shown_address(url)))
+}
+
+/// Returns an invalid address for messages.
+///
+/// After an unknown scheme, an address may contain a password.
+fn shown_address(url: &str) -> String {
+    match url.split_once(':') {
+        Some((scheme @ ("sqlite" | "memory"), path)) => format!("{scheme}:{path}"),
+        Some((scheme, _)) => format!("{scheme}:…"),
+        None => url.to_owned(),
+    }
 }
 
 /// Returns whether [`open_store`] accepts an address of this kind.

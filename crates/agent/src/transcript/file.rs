@@ -109,7 +109,14 @@ impl TranscriptFile {
         let name = path
             .file_name()
             .ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
-        let folder = folder_of(path).canonicalize().map_err(failed)?;
+        let folder = folder_of(path);
+        let folder = folder.canonicalize().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => TranscriptError::NoDirectory {
+                path: path.display().to_string(),
+                directory: folder.display().to_string(),
+            },
+            _ => failed(error),
+        })?;
         let path = folder.join(name);
         Ok(Self {
             writing: TranscriptFormat::beside(&path),

@@ -158,6 +158,14 @@ pub enum TranscriptError {
         /// The reason.
         reason: &'static str,
     },
+    /// The directory of a new transcript does not exist.
+    #[error("{path} cannot be created: the directory {directory} does not exist")]
+    NoDirectory {
+        /// The file.
+        path: String,
+        /// The missing directory.
+        directory: String,
+    },
     /// The transcript would exceed the size that can be read again.
     #[error("{0} would be larger than 64 MiB, the most that a transcript can have")]
     TooLarge(String),
@@ -198,7 +206,7 @@ impl TranscriptError {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::Busy(_) => "transcript_locked",
-            Self::Unsuitable { .. } => "E-SOURCE-READ",
+            Self::Unsuitable { .. } | Self::NoDirectory { .. } => "E-SOURCE-READ",
             Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
             Self::Unwritable { .. } => "E-WRITE-REFUSED",
             Self::Changed { .. } | Self::Io { .. } => "transcript_write_failed",
@@ -212,6 +220,7 @@ impl TranscriptError {
                 "wait until the other run has ended, or use -o to write another transcript"
             }
             Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-save",
+            Self::NoDirectory { .. } => "create the directory, or name another file with -o",
             Self::TooLarge(_) => "start a new transcript with -o",
             Self::Changed { .. } => "correct the file, append the rescued items, and run again",
             Self::Unwritable { .. } => "report this: the response of the model cannot be written",

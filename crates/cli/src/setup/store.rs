@@ -35,6 +35,10 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
         StoreError::Exists { .. } => {
             CliError::user("session_exists", message).with_help("choose another name")
         }
+        StoreError::InvalidAddress(_) => CliError::user("store_unavailable", message)
+            .with_help("write `sqlite:PATH`, such as --store sqlite:sessions.db, or `memory:`"),
+        StoreError::NotAStore(_) => CliError::user("store_unavailable", message)
+            .with_help("name another file: --store sqlite:PATH, LOGUE_STORE or [store] url"),
         StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
             .with_help(
                 "`logue sessions verify` reports the errors; restore the store from a backup",

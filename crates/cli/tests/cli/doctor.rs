@@ -181,3 +181,21 @@ fn the_password_of_a_store_is_not_shown() {
         assert!(!shown.contains("secret"), "{shown}");
     }
 }
+
+#[test]
+fn a_base_url_that_no_run_accepts_is_found() {
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n<user>hi</user>\n")]);
+    for url in ["foo", "ftp://host/v1", "http://", "//host/v1"] {
+        for more in [&["--offline"][..], &[]] {
+            let words = ["doctor", "--json", "--base-url", url];
+            let ran = run(folder.path(), words.iter().chain(more));
+            assert_eq!(ran.status, 8, "{url}: {}", ran.stdout);
+            let found = checks(&ran);
+            assert_eq!(found["server"]["standing"], "bad", "{url}");
+            let message = found["server"]["message"].as_str().unwrap();
+            assert!(message.contains("invalid base URL"), "{message}");
+        }
+        let ran = run(folder.path(), ["run", "--base-url", url, "p.md"]);
+        assert_eq!(ran.status, 3, "{url}: {}", ran.stderr);
+    }
+}

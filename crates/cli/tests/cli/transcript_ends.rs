@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer, Random, Reply};
 
-use crate::program::{contents, events, folder, logue};
+use crate::program::{contents, events, folder, logue, run};
 use crate::transcript::{HEADER, WEATHER, assert_checks, say, serve, text};
 
 const CALL: &str = "<|start|>assistant to=functions.weather call_id=c1<|channel|>commentary\
@@ -200,4 +200,19 @@ fn sigkill_at_any_moment_leaves_a_transcript_that_holds_what_was_told() {
         cut > 5 && reported > 10,
         "{cut} runs were cut, {reported} results were told"
     );
+}
+
+#[test]
+fn a_new_transcript_in_a_missing_directory_is_refused_with_the_remedy() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n<user>hi</user>\n")]);
+    let ran = run(folder.path(), ["run", "-o", "nodir/x.md", "p.md"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(
+            "error[E-SOURCE-READ]: nodir/x.md cannot be created: the directory nodir does not exist"
+        ) && ran.stderr.contains("create the directory"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(contents(folder.path()).len(), 1);
 }

@@ -44,6 +44,12 @@ pub enum StoreError {
     /// The stored data cannot be the data that was written.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// The address names no store.
+    #[error("invalid store address `{0}`")]
+    InvalidAddress(String),
+    /// The file at the address is not a store, and is unchanged.
+    #[error("{0}")]
+    NotAStore(String),
     /// The store was written by a later version of the program.
     #[error("the store has the format {found}, and this program knows up to {known}")]
     Newer {

@@ -70,6 +70,14 @@ impl ServerProbe {
         self
     }
 
+    /// Checks that the base URL is one that a provider accepts, without a request.
+    ///
+    /// # Errors
+    /// Returns an error if the base URL is not an HTTP URL.
+    pub fn check_address(&self) -> Result<(), ProviderError> {
+        self.url("/models").map(drop)
+    }
+
     /// Requests the list of models and detects the software.
     ///
     /// # Errors
@@ -129,7 +137,9 @@ impl ServerProbe {
 
     fn url(&self, path: &str) -> Result<Url, ProviderError> {
         let base = self.base_url.trim_end_matches('/');
-        parse_base_url(&format!("{base}{path}")).map_err(|error| {
+        let url =
+            parse_base_url(&self.base_url).and_then(|_| parse_base_url(&format!("{base}{path}")));
+        url.map_err(|error| {
             ProviderError::new(
                 Category::InvalidRequest,
                 format!("invalid base URL `{}`: {error}", self.base_url),

@@ -10,7 +10,7 @@ use logue_harness::store::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{SqliteError, SqliteResult, database, file};
-use super::migration::{APPLICATION, foreign, migrate};
+use super::migration::{APPLICATION, foreign, migrate, no_database};
 
 /// The page size of a new file, in bytes.
 ///
@@ -170,6 +170,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// A file of another application is refused before it is opened as a database.
 fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
+    let mut is_database = false;
     for _ in 0..LOOKS {
         // A file whose creation runs or was interrupted has a journal.
         let unfinished = beside(path, "-journal").exists();
@@ -188,9 +189,14 @@ fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
         if ours || unused || header.is_empty() || unfinished {
             return Ok(true);
         }
+        is_database = header.starts_with(MAGIC);
         thread::sleep(GLANCE);
     }
-    Err(foreign(path))
+    Err(if is_database {
+        foreign(path)
+    } else {
+        no_database(path)
+    })
 }
 
 fn create(path: &Path) -> Result<(), StoreError> {

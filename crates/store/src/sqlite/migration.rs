@@ -65,7 +65,15 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
     Ok(())
 }
 
-/// Returns the error for a file of another application.
+/// Returns the error for a file that is not an `SQLite` database.
+pub(super) fn no_database(path: &Path) -> StoreError {
+    StoreError::NotAStore(format!(
+        "{}: not a session store: the file is not an SQLite database; it is unchanged",
+        path.display()
+    ))
+}
+
+/// Returns the error for a database of another application.
 pub(super) fn foreign(path: &Path) -> StoreError {
     StoreError::Damaged(format!(
         "{}: not a session store; the file is unchanged; name another file",

@@ -194,7 +194,10 @@ async fn stores_are_opened_by_address() {
         "memory:x",
     ] {
         let refused = open_store(unknown).map(drop).unwrap_err();
-        assert!(matches!(refused, StoreError::NotFound { .. }), "{unknown}");
+        assert!(
+            matches!(refused, StoreError::InvalidAddress(_)),
+            "{unknown}"
+        );
         assert!(!refused.to_string().contains("secret"), "{refused}");
     }
 }

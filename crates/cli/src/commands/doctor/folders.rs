@@ -9,7 +9,7 @@ use crate::commands::doctor::Finding;
 use crate::commands::sessions::amount;
 use crate::counted::counted;
 use crate::setup::settings::Settings;
-use crate::setup::store;
+use crate::setup::store::{self, store_failure};
 
 const STORE: &str = "store";
 
@@ -26,7 +26,8 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
 /// Verifies the store if it exists; the check does not create one.
 async fn store(url: &str) -> Finding {
     let shown = redacted_address(url);
-    let file = url.strip_prefix("sqlite:").map(PathBuf::from);
+    let file = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
+    let file = file.map(PathBuf::from);
     if let Some(file) = file.filter(|file| !file.exists()) {
         let folder = file.ancestors().skip(1).find(|folder| folder.exists());
         let folder = folder.unwrap_or(Path::new("/"));
@@ -41,8 +42,9 @@ async fn store(url: &str) -> Finding {
     let store = match open_store(url) {
         Ok(store) => store,
         Err(error) => {
-            return Finding::bad(STORE, format!("{shown}: {error}"))
-                .with_help("check the path, its permissions and free space");
+            let failure = store_failure(&error);
+            let finding = Finding::bad(STORE, format!("{shown}: {}", failure.message));
+            return failure.help.into_iter().fold(finding, Finding::with_help);
         }
     };
     match store.verify(None).await {

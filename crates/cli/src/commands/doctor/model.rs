@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use logue_model::{
-    Category, ModelSelection, ProviderAccount, ProviderBackend, Recording, ServerProbe,
+    Category, ModelSelection, ProviderAccount, ProviderBackend, ProviderError, Recording,
+    ServerProbe,
 };
 
 use crate::arguments::DoctorArgs;
@@ -62,6 +63,11 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
             return findings;
         }
     };
+    let probe = ServerProbe::new(account.models_base_url(&address.url));
+    if let Err(error) = probe.check_address() {
+        findings.push(failed(Finding::bad, error, &probe.base_url));
+        return findings;
+    }
     let is_local = is_local(&address.url);
     findings.push(match &key {
         Some(_) => Finding::good(KEY, format!("key found for {}", address.url)),
@@ -83,7 +89,7 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         // Without a key, the server would reject the request.
         return findings;
     }
-    let probe = ServerProbe::new(account.models_base_url(&address.url))
+    let probe = probe
         .with_headers(key.map_or_else(Vec::new, |key| account.headers_with_key(&key)))
         .with_timeout(TIMEOUT);
     let wanted = selection
@@ -99,20 +105,12 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     let report = match probe.ask().await {
         Ok(report) => report,
         Err(error) => {
-            let message = format!("{} ({})", error.message, error.category);
             // A server without a list of models may still serve requests.
-            let finding = match error.category {
-                Category::InvalidRequest | Category::InvalidResponse => {
-                    Finding::doubtful(SERVER, message)
-                }
-                _ => Finding::bad(SERVER, message),
+            let standing = match error.category {
+                Category::InvalidRequest | Category::InvalidResponse => Finding::doubtful,
+                _ => Finding::bad,
             };
-            let help = error.help.into_iter();
-            return vec![
-                help.fold(finding, Finding::with_help)
-                    .with_fact("url", url.as_str())
-                    .with_fact("category", error.category.as_str()),
-            ];
+            return vec![failed(standing, error, url)];
         }
     };
     let software = report.software.as_deref();
@@ -136,6 +134,19 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// Returns the finding of a server that cannot be used.
+fn failed(
+    standing: fn(&'static str, String) -> Finding,
+    error: ProviderError,
+    url: &str,
+) -> Finding {
+    let message = format!("{} ({})", error.message, error.category);
+    let help = error.help.into_iter();
+    help.fold(standing(SERVER, message), Finding::with_help)
+        .with_fact("url", url)
+        .with_fact("category", error.category.as_str())
 }
 
 /// Returns whether two names denote one model; servers list `llama3` as `llama3:latest`.
