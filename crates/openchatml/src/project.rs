@@ -31,6 +31,7 @@
 mod frames;
 mod frames_read;
 mod header;
+mod history_read;
 mod messages_read;
 mod messages_write;
 mod node;
@@ -53,6 +54,8 @@ pub use outline::{conversations, detect};
 #[non_exhaustive]
 pub enum JsonFormat {
     /// The JSON of OpenChatML 2.2 §10, with a field for everything that a frame has.
+    ///
+    /// Messages in the JSON form of `logue_message`, such as those of an exported session, are read too.
     Json,
     /// The JSON of OpenChatML 2.0 §10. Reads like [`JsonFormat::Json`], which has its fields too.
     Json2_0,
@@ -131,6 +134,7 @@ pub fn read_part(
         }
     };
     match from {
+        JsonFormat::Json if history_read::is_history(node) => history_read::read(node),
         JsonFormat::Json | JsonFormat::Json2_0 => frames_read::read(node),
         JsonFormat::OpenAi => messages_read::read(node),
         JsonFormat::ShareGpt => sharegpt_read::read(node),

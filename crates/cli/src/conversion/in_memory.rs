@@ -1,32 +1,47 @@
-//! Conversion of one conversation in memory.
+//! Conversion between one conversation in memory and messages.
 
 use std::path::Path;
 
+use logue_message::ChatMessage;
+use logue_source::Diagnostic;
 use openchatml::convert::{ConvertError, ConvertOptions};
+use openchatml::{Transcript, frames_from_messages, messages_from_frames};
 
 use crate::conversion::form::Form;
 use crate::exit::CliError;
+use crate::setup::failures::rendered;
 
-/// Returns the conversation in another form, and the losses of the conversion.
-pub(crate) fn converted(
+/// Returns the messages of a conversation, and the losses of the conversion.
+///
+/// Reports call it `name`; `folder` is the directory of its file, if it has one.
+pub(crate) fn read_messages(
+    name: &str,
     text: &[u8],
     from: Form,
-    to: Form,
     folder: Option<&Path>,
-) -> Result<(String, Vec<String>), CliError> {
+) -> Result<(Vec<ChatMessage>, Vec<String>), CliError> {
     let options = ConvertOptions::default().with_thinking(true);
     let read = from.read(text, true, folder, &options);
     if read.broken {
-        let first = read.diagnostics.iter().find(|found| found.is_error());
-        return Err(match first {
-            Some(found) => CliError::user(found.code.as_str(), found.message.clone()),
-            None => CliError::user("E-SOURCE-READ", "it could not be read as a whole"),
-        });
+        let errors = read.diagnostics.into_iter().filter(Diagnostic::is_error);
+        return Err(rendered(name, text, &errors.collect::<Vec<_>>()));
     }
+    let (messages, losses) = messages_from_frames(&read.transcript.frames);
+    let losses = read.losses.iter().chain(&losses);
+    Ok((messages, losses.map(ToString::to_string).collect()))
+}
+
+/// Returns messages in a form, and the losses of the conversion.
+pub(crate) fn write_messages(
+    messages: &[ChatMessage],
+    to: Form,
+) -> Result<(String, Vec<String>), CliError> {
+    let (frames, losses) = frames_from_messages(messages);
+    let options = ConvertOptions::default().with_thinking(true);
     let written = to
-        .write(&read.transcript, &options)
+        .write(&Transcript::new(frames), &options)
         .map_err(|error| CliError::user("outside-capabilities", reason(&error)))?;
-    let losses = read.losses.iter().chain(&written.losses);
+    let losses = losses.iter().chain(&written.losses);
     Ok((written.text, losses.map(ToString::to_string).collect()))
 }
 

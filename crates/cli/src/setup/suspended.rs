@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{FileSession, History, PermissionRule, Permissions, TurnEvent, TurnSuspension};
+use logue_agent::{
+    FileSession, History, PermissionRule, Permissions, TurnEvent, TurnSuspension, read_bytes,
+};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
@@ -12,9 +14,12 @@ use logue_harness::store::{
     NewSuspension, OutcomeKind, SessionInfo, SharedStore, Suspension, SuspensionFilter,
     SuspensionStatus,
 };
+use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
+use crate::conversion::form::Form;
+use crate::conversion::in_memory::read_messages;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
@@ -45,6 +50,45 @@ pub(crate) fn refuse_file(session: &str) -> Result<(), CliError> {
     let message = format!("the conversation of `{session}` is kept in its file");
     Err(CliError::new(Exit::Usage, "usage", message)
         .with_help("continue it with `logue run FILE \"…\"`, or choose another session id"))
+}
+
+/// Returns the reason why no decision can resume a suspended turn, if there is one.
+///
+/// The store does not record that the conversation of a file continued.
+pub(crate) fn obstacle(waiting: &Suspension) -> Option<&'static str> {
+    let file = file_of(&waiting.session)?;
+    let Ok(text) = read_bytes(&file) else {
+        return Some("its file cannot be read");
+    };
+    let (form, _) = Form::detect(Some(&file), &text)?;
+    let (messages, _) = read_messages(&waiting.session, &text, form, file.parent()).ok()?;
+    let open = unanswered(&messages);
+    let is_gone = call_ids(waiting).any(|id| !open.contains(&id));
+    is_gone.then_some("the conversation continued without it")
+}
+
+/// Returns the ids of the calls that a suspended turn asks about.
+fn call_ids(waiting: &Suspension) -> impl Iterator<Item = &str> {
+    let metadata = waiting.metadata.as_ref();
+    let calls = metadata.and_then(|data| data.get("calls")?.as_array());
+    let calls = calls.into_iter().flatten();
+    calls.filter_map(|call| call.get("id")?.as_str())
+}
+
+/// Returns the ids of the last calls of a conversation that have no result.
+fn unanswered(messages: &[ChatMessage]) -> Vec<&str> {
+    let is_answer = |message: &ChatMessage| message.role == Role::Assistant;
+    let at = messages.iter().rposition(is_answer).unwrap_or_default();
+    let mut last = messages.iter().skip(at);
+    let calls = last.next().map(|message| message.tool_calls.as_slice());
+    let results: Vec<&str> = last
+        .filter_map(|message| message.tool_call_id.as_deref())
+        .collect();
+    let ids = calls
+        .unwrap_or_default()
+        .iter()
+        .map(|call| call.id.as_str());
+    ids.filter(|id| !results.contains(id)).collect()
 }
 
 /// A suspended turn and its files.
@@ -220,14 +264,7 @@ pub(crate) async fn chat(
     let still_waits = open_now
         .iter()
         .any(|one| one.invocation_id == waiting.invocation_id);
-    let calls = waiting
-        .metadata
-        .as_ref()
-        .and_then(|data| data.get("calls")?.as_array());
-    let gone = calls.into_iter().flatten().any(|call| {
-        let id = call.get("id").and_then(Value::as_str);
-        id.is_some_and(|id| !open.iter().any(|call| call == id))
-    });
+    let gone = call_ids(waiting).any(|id| !open.iter().any(|call| call == id));
     if gone && still_waits {
         let file = agent.file.display();
         let message = format!("the conversation in {file} continued without the decision");

@@ -385,3 +385,29 @@ fn what_waits_says_what_it_would_do() {
     let scene = Scene::new(Kept::File, ONCE, &[]);
     assert!(!runs(scene.folder.path()));
 }
+
+#[test]
+fn a_decision_is_listed_only_while_it_can_be_made() {
+    for kept in BOTH {
+        let scene = Scene::new(kept, ONCE, &[]);
+        let list = || scene.run(&["sessions", "list"]).stdout;
+        let waits = format!("waits for {}", scene.signal);
+        assert!(list().contains(&waits), "{kept:?}: {}", list());
+        if kept == Kept::Session {
+            continue;
+        }
+        let continued = scene.run(&["run", "--permission", "deploy=deny", "p.md", "and now?"]);
+        assert_eq!(continued.status, 0, "{}", continued.stderr);
+        let listed = list();
+        assert!(!listed.contains(&waits), "{listed}");
+        let reason = format!(
+            "{} no longer applies: the conversation continued without it",
+            scene.signal
+        );
+        assert!(listed.contains(&reason), "{listed}");
+        let json = scene.run(&["sessions", "list", "--json"]).stdout;
+        assert!(!json.contains(&scene.signal), "{json}");
+        let refused = scene.run(&["signal", &scene.signal, "--approve"]);
+        assert_eq!(refused.status, 3, "{}", refused.stderr);
+    }
+}

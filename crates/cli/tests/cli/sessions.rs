@@ -3,9 +3,11 @@
 use std::process::Stdio;
 
 use serde_json::Value;
+use testkit::Answer;
 
 use crate::program::{Ran, events, folder, logue, run};
 use crate::send::show;
+use crate::transcript::{say, serve};
 
 const ECHO: &str = "<config model=\"echo:\"/>\n";
 
@@ -120,7 +122,13 @@ fn a_fork_goes_its_own_way() {
         folder.path(),
         ["sessions", "fork", "s", "u", "--messages", "9"],
     );
-    assert_eq!(long.status, 3, "{}", long.stderr);
+    assert_eq!(long.status, 2, "{}", long.stderr);
+    assert!(
+        long.stderr
+            .contains("error[usage]: --messages 9: session `s` has 4 messages"),
+        "{}",
+        long.stderr
+    );
 }
 
 #[test]
@@ -154,6 +162,182 @@ fn a_session_comes_back_from_every_form() {
         (verified.status, &found["sessions"]),
         (0, &Value::from(5)),
         "{found}"
+    );
+}
+
+/// A session with reasoning, several calls, their results and a denied call.
+fn with_calls() -> tempfile::TempDir {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<tool name=\"write_file\"/>\n";
+    let folder = folder(&[
+        ("p.md", prompt),
+        ("a.txt", "a <b> & c\n"),
+        ("echo.md", ECHO),
+    ]);
+    let server = serve(vec![
+        Answer::text("I look.")
+            .with_reasoning("Two files.")
+            .with_call("c1", "read_file", r#"{"file": "a.txt"}"#)
+            .with_call("c2", "read_file", r#"{"file":"none.txt"}"#),
+        Answer::text("").with_call("c3", "write_file", r#"{"path":"b.txt","content":"x"}"#),
+        Answer::text("It was denied."),
+    ]);
+    let arguments = [
+        "send",
+        "--trust",
+        "--permission",
+        "write_file=deny",
+        "--agent",
+        "p.md",
+        "s",
+        "Look.",
+    ];
+    let ran = say(folder.path(), &server, &arguments);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    folder
+}
+
+/// The messages of a session without the differences that forms may make.
+///
+/// An assistant message with calls may lack an empty content, and its text is always a preamble.
+fn normal(shown: &Value) -> Vec<Value> {
+    let mut messages = shown["messages"].as_array().unwrap().clone();
+    for message in &mut messages {
+        let message = message.as_object_mut().unwrap();
+        if message.contains_key("tool_calls") && message.get("content") == Some(&"".into()) {
+            message.remove("content");
+        }
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        for block in blocks.into_iter().flatten() {
+            block.as_object_mut().unwrap().remove("preamble");
+        }
+    }
+    messages
+}
+
+#[test]
+fn a_session_with_calls_comes_back_from_every_form() {
+    let folder = with_calls();
+    let messages = normal(&show(folder.path(), "s"));
+    assert_eq!(messages.len(), 7, "{messages:?}");
+    let denied = messages[5]["content"].as_str().unwrap();
+    assert!(denied.contains("tool_not_permitted"), "{denied}");
+    for form in [
+        "json", "json2.0", "openai", "sharegpt", "chatmd", "ocml2.2", "ocml2.0", "ocml0.1",
+        "harmony", "chatml",
+    ] {
+        let out = run(folder.path(), ["sessions", "export", "s", "--to", form]);
+        assert_eq!(out.status, 0, "{form}: {}", out.stderr);
+        let file = format!("out-{form}");
+        std::fs::write(folder.path().join(&file), &out.stdout).unwrap();
+        let arguments = [
+            "sessions", "import", &file, form, "--from", form, "--agent", "echo.md",
+        ];
+        let read = run(folder.path(), arguments);
+        assert_eq!(read.status, 0, "{form}: {}\n{}", read.stderr, out.stdout);
+        let found = normal(&show(folder.path(), form));
+        match form {
+            "json" | "ocml2.2" | "chatmd" => assert_eq!(found, messages, "{form}"),
+            "chatml" => {}
+            _ => {
+                let calls = |messages: &[Value]| -> Vec<String> {
+                    let calls = messages
+                        .iter()
+                        .filter_map(|one| one["tool_calls"].as_array());
+                    calls
+                        .flatten()
+                        .map(|call| call["name"].to_string())
+                        .collect()
+                };
+                assert_eq!(calls(&found), calls(&messages), "{form}: {found:?}");
+                assert_eq!(found.last(), messages.last(), "{form}");
+            }
+        }
+        let sent = run(folder.path(), ["send", form, "on"]);
+        assert_eq!(sent.status, 0, "{form}: {}", sent.stderr);
+    }
+}
+
+#[test]
+fn an_exported_session_is_converted() {
+    let folder = with_calls();
+    let out = run(folder.path(), ["sessions", "export", "s", "--to", "json"]);
+    std::fs::write(folder.path().join("s.json"), &out.stdout).unwrap();
+    let direct = run(
+        folder.path(),
+        ["sessions", "export", "s", "--to", "ocml2.2"],
+    );
+    for from in [&["--from", "json"][..], &[]] {
+        let arguments = ["convert", "s.json", "--to", "ocml2.2"];
+        let converted = run(folder.path(), arguments.iter().chain(from));
+        assert_eq!(converted.status, 0, "{}", converted.stderr);
+        assert!(
+            converted.stdout.ends_with(&direct.stdout),
+            "{}",
+            converted.stdout
+        );
+    }
+}
+
+#[test]
+fn an_import_names_the_invalid_message_and_raises_nothing() {
+    let folder = folder(&[
+        (
+            "empty.json",
+            r#"[{"role":"user","content":"a"},{"role":"user","content":""}]"#,
+        ),
+        (
+            "typo.json",
+            r#"[{"role":"user","content":"a"},{"role":"robot","content":"b"}]"#,
+        ),
+        (
+            "hidden.json",
+            r#"[{"role":"assistant","channel":"analysis","content":"secret"},{"role":"assistant","content":"b"}]"#,
+        ),
+    ]);
+    let empty = run(folder.path(), ["sessions", "import", "empty.json", "s"]);
+    assert_eq!(empty.status, 3, "{}", empty.stderr);
+    assert!(
+        empty.stderr.contains(
+            "error[chat_message_shape_invalid]: message 2 of the conversation is invalid"
+        ),
+        "{}",
+        empty.stderr
+    );
+    let typo = run(folder.path(), ["sessions", "import", "typo.json", "s"]);
+    assert_eq!(typo.status, 3, "{}", typo.stderr);
+    assert!(typo.stderr.contains("typo.json:1:"), "{}", typo.stderr);
+    let hidden = run(folder.path(), ["sessions", "import", "hidden.json", "s"]);
+    assert_eq!(hidden.status, 0, "{}", hidden.stderr);
+    let messages = show(folder.path(), "s")["messages"].clone();
+    assert_eq!(messages[0]["content"][0]["type"], "thinking", "{messages}");
+}
+
+#[test]
+fn an_address_that_names_no_store_is_one_clear_error() {
+    let folder = folder(&[("text.db", "this is no database"), ("echo.md", ECHO)]);
+    for address in ["sqlite:", "s.db", "/tmp/x.db", "foo:secret", ""] {
+        let ran = run(folder.path(), ["sessions", "list", "--store", address]);
+        assert_eq!(ran.status, 3, "{address}: {}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("error[store_unavailable]: invalid store address")
+                && ran.stderr.contains("sqlite:PATH"),
+            "{address}: {}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+    }
+    let ran = run(
+        folder.path(),
+        ["sessions", "list", "--store", "sqlite:text.db"],
+    );
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[store_unavailable]")
+            && ran.stderr.contains("not an SQLite database")
+            && !ran.stderr.contains("backup"),
+        "{}",
+        ran.stderr
     );
 }
 

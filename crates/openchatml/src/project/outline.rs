@@ -3,6 +3,7 @@
 use logue_source::{Diagnostic, Span};
 
 use super::JsonFormat;
+use super::history_read::is_own;
 use super::node::{Kind, Node, Object};
 
 /// The conversations of a text, each at its place: the items of an array whose items are
@@ -47,7 +48,8 @@ fn messages_of<'t>(object: &Object<'t>) -> Option<Node<'t>> {
 ///
 /// The rules, in their order: a message with `from` is `ShareGPT`; one with a field that only
 /// OpenChatML has (`channel`, `terminator`, `tool_call`, `thinking`, `to`, `call_id`, `intent`), or
-/// a document with `header`, is its JSON; any other message with `role` is one of Chat Completions.
+/// a document with `header`, is its JSON, as is one with a call, reasoning or an authority of the form of
+/// `logue_message`; any other message with `role` is one of Chat Completions.
 /// Linear in the text.
 ///
 /// ```
@@ -77,14 +79,14 @@ pub fn detect(text: &[u8]) -> Option<JsonFormat> {
             Some(object) => messages_of(object)?,
             None => node,
         };
-        for message in messages.items() {
-            let Some(message) = message.object() else {
+        for item in messages.items() {
+            let Some(message) = item.object() else {
                 continue;
             };
             if message.get("from").is_some() {
                 return Some(JsonFormat::ShareGpt);
             }
-            if OURS.iter().any(|key| message.get(key).is_some()) {
+            if OURS.iter().any(|key| message.get(key).is_some()) || is_own(item) {
                 return Some(JsonFormat::Json);
             }
             if message.get("role").is_some() {

@@ -1,23 +1,23 @@
 //! `logue sessions fork`, `export` and `import`: copies of a conversation.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use logue_agent::{is_pending, read_all, read_bytes};
+use logue_agent::is_pending;
 use logue_harness::Clock as _;
 use logue_harness::store::{Commit, LeaseResult, SharedStore};
-use logue_message::ChatMessage;
+use logue_message::{ChatMessage, ShapeError};
 use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ExportArgs, ForkArgs, ImportArgs};
-use crate::commands::sessions::known;
 use crate::commands::sessions::show::messages;
+use crate::commands::sessions::{amount, known};
 use crate::conversion::form::Form;
-use crate::conversion::in_memory::converted;
+use crate::conversion::in_memory::{read_messages, write_messages};
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
-use crate::setup::failures::source_failure;
+use crate::files::{is_stdin, read_file};
 use crate::setup::session_agent::AGENT;
 use crate::setup::store::{new_id, store_failure};
 use crate::setup::suspended::refuse_file;
@@ -25,6 +25,15 @@ use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
 const JSON: Form = Form::Projection(JsonFormat::Json);
+/// The fields of a message in the store.
+const FIELDS: [&str; 6] = [
+    "role",
+    "authority",
+    "content",
+    "tool_calls",
+    "tool_call_id",
+    "name",
+];
 
 pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
@@ -32,8 +41,10 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
     let info = known(&store, &arguments.session).await?;
     let upto = arguments.messages.unwrap_or(info.seq);
     if upto > info.seq {
-        let message = format!("`{}` has only {} messages", info.session, info.seq);
-        return Err(CliError::user("session_not_found", message));
+        let has = counted(amount(info.seq), "message");
+        let message = format!("--messages {upto}: session `{}` has {has}", info.session);
+        let help = format!("name at most {}, or omit --messages to copy all", info.seq);
+        return Err(CliError::new(Exit::Usage, "usage", message).with_help(help));
     }
     let (session, new) = (&arguments.session, &arguments.new);
     let forked = store.fork(session, upto, new, SystemClock.now()).await;
@@ -44,16 +55,16 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
 pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     let info = known(&store, &arguments.session).await?;
-    let mut messages = messages(&store, &arguments.session, 0, info.seq).await?;
+    let messages = messages(&store, &arguments.session, 0, info.seq).await?;
     if arguments.to == JSON {
         return ignore_broken_pipe(print(&format!("{}\n", json!({ "messages": messages }))));
     }
+    let mut messages = typed(&messages).map_err(|error| {
+        error.with_help("`logue sessions verify` reports the errors of the store")
+    })?;
     // Messages about pending approvals do not come from the model.
-    messages.retain(|message| {
-        !ChatMessage::from_json(message).is_ok_and(|message| is_pending(&message))
-    });
-    let text = json!({ "messages": messages }).to_string();
-    let (text, losses) = converted(text.as_bytes(), JSON, arguments.to, None)?;
+    messages.retain(|message| !is_pending(message));
+    let (text, losses) = write_messages(&messages, arguments.to)?;
     for loss in losses {
         print_error(&format!("warning: {loss}\n"));
     }
@@ -109,19 +120,13 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
 
 /// Returns the messages of the file in the form of the session store.
 fn read(arguments: &ImportArgs) -> Result<Vec<Value>, CliError> {
-    let is_stdin = arguments.file == Path::new("-");
-    let text = if is_stdin {
-        read_all("<stdin>", io::stdin().lock())
-    } else {
-        read_bytes(&arguments.file)
-    };
-    let text = text.map_err(|error| source_failure(&error))?;
+    let (name, text) = read_file(&arguments.file)?;
     if matches!(arguments.from, None | Some(JSON))
-        && let Some(messages) = exact(&text)
+        && let Some(list) = exported(&text)
     {
-        return Ok(messages);
+        return Ok(typed(&list)?.iter().map(ChatMessage::to_json).collect());
     }
-    let path = (!is_stdin).then_some(arguments.file.as_path());
+    let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
     let from = match arguments.from {
         Some(form) => form,
         None => Form::detect(path, &text)
@@ -132,31 +137,55 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, CliError> {
             })?,
     };
     let folder = path.and_then(Path::parent);
-    let (text, losses) = converted(&text, from, JSON, folder)?;
+    let (messages, losses) = read_messages(&name, &text, from, folder)?;
     for loss in losses {
         print_error(&format!("warning: {loss}\n"));
     }
-    exact(text.as_bytes()).ok_or_else(|| {
-        CliError::user(
-            "chat_message_shape_invalid",
-            "invalid message in the conversation",
-        )
-        .with_help("`logue convert --to json` shows the messages")
-    })
+    for (index, message) in messages.iter().enumerate() {
+        message.validate().map_err(|cause| invalid(index, &cause))?;
+    }
+    Ok(messages.iter().map(ChatMessage::to_json).collect())
 }
 
-/// Returns the messages of `{"messages": [...]}` or of a list, if all are valid.
-fn exact(text: &[u8]) -> Option<Vec<Value>> {
+/// Returns the messages of an exported session, which needs no conversion.
+///
+/// Returns `None` for the forms that other programs write, which have other fields.
+fn exported(text: &[u8]) -> Option<Vec<Value>> {
     let value: Value = serde_json::from_slice(text).ok()?;
     let list = match value {
         Value::Object(mut object) => object.remove("messages")?,
         list => list,
     };
-    let list = list.as_array()?;
-    let message = |value: &Value| {
-        let message = ChatMessage::from_json(value).ok()?;
-        message.validate().ok()?;
-        Some(message.to_json())
+    let Value::Array(list) = list else {
+        return None;
     };
-    list.iter().map(message).collect()
+    let is_own = |message: &Value| {
+        let has_known_fields = message.as_object().is_some_and(|object| {
+            let mut keys = object.keys();
+            keys.all(|key| FIELDS.contains(&key.as_str()))
+        });
+        has_known_fields && ChatMessage::from_json(message).is_ok()
+    };
+    list.iter().all(is_own).then_some(list)
+}
+
+/// Returns valid messages from their JSON form.
+fn typed(messages: &[Value]) -> Result<Vec<ChatMessage>, CliError> {
+    let messages = messages.iter().enumerate();
+    messages
+        .map(|(index, value)| {
+            let message = ChatMessage::from_json(value).map_err(|cause| invalid(index, &cause))?;
+            message.validate().map_err(|cause| invalid(index, &cause))?;
+            Ok(message)
+        })
+        .collect()
+}
+
+/// Creates the failure of an invalid message; messages count from 1.
+fn invalid(index: usize, cause: &dyn std::fmt::Display) -> CliError {
+    let message = format!(
+        "message {} of the conversation is invalid: {cause}",
+        index + 1
+    );
+    CliError::user(ShapeError::CATEGORY, message)
 }

@@ -11,6 +11,7 @@ use crate::commands::sessions::ago;
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::AGENT;
 use crate::setup::store::store_failure;
+use crate::setup::suspended::obstacle;
 use crate::table::{Align, table};
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
@@ -43,6 +44,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         let lines = found.iter().map(|info| {
             let waiting: Vec<&str> = of(&info.session)
                 .iter()
+                .filter(|one| obstacle(one).is_none())
                 .map(|one| one.signal_id.as_str())
                 .collect();
             let line = json!({
@@ -63,7 +65,10 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         let waiting = of(&info.session);
         let mut state: Vec<String> = waiting
             .iter()
-            .map(|one| format!("waits for {}", one.signal_id))
+            .map(|one| match obstacle(one) {
+                None => format!("waits for {}", one.signal_id),
+                Some(reason) => format!("{} no longer applies: {reason}", one.signal_id),
+            })
             .collect();
         if info.pending > 0 {
             state.push(format!("{} in the inbox", info.pending));

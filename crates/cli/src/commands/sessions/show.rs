@@ -14,6 +14,7 @@ use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::store::store_failure;
+use crate::setup::suspended::obstacle;
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
 /// Messages or outcomes per page.
@@ -33,7 +34,8 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         status: Some(SuspensionStatus::Suspended),
     };
     let suspended = store.suspensions(filter).await;
-    let suspended = suspended.map_err(|error| store_failure(&error))?;
+    let mut suspended = suspended.map_err(|error| store_failure(&error))?;
+    suspended.retain(|one| obstacle(one).is_none());
     let failed = failures(&store, session).await?;
     if arguments.json {
         let object = json!({
