@@ -8,6 +8,7 @@ use logue_agent::{FileLoader, read_all, read_bytes};
 use logue_tools::{RootError, Roots};
 
 use crate::exit::CliError;
+use crate::language::Language;
 use crate::setup::failures::source_failure;
 
 /// Returns whether a path of the command line is standard input.
@@ -33,6 +34,21 @@ pub(crate) fn read_file(file: &Path) -> Result<(String, Vec<u8>), CliError> {
         read_bytes(file)
     };
     Ok((name, read.map_err(|error| source_failure(&error))?))
+}
+
+/// Rejects a ChatMD document where a command requires an envelope.
+pub(crate) fn refuse_chatmd(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let ending = file.extension().filter(|_| !is_stdin(file));
+    let is_named = ending.is_some_and(|ending| ending == "chatmd");
+    if !is_named && !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd) {
+        return Ok(());
+    }
+    let name = shown_name(file);
+    let message = format!("`{name}` is a ChatMD document, which has no frames");
+    Err(CliError::user("E-SOURCE-READ", message).with_help(format!(
+        "convert it first: logue convert {} --to ocml2.2 -o FILE.ocml",
+        file.display()
+    )))
 }
 
 /// Returns a loader for the files that a document at `path` may reference.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{CliError, Exit};
-use crate::files::{file_world, read_file};
+use crate::files::{file_world, read_file, refuse_chatmd};
 use crate::setup::failures::source_failure;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 use crate::token_ids::ids_of;
@@ -80,6 +80,9 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, CliError> {
     let named_dialect = arguments
         .from
         .or(arguments.start_role.map(|_| Dialect::Harmony));
+    if named_dialect.is_none() {
+        refuse_chatmd(&arguments.file, &bytes)?;
+    }
     let found = match named_dialect.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
         Dialect::Harmony => from_harmony(&bytes, arguments.start_role),
         _ => from_openchatml(&bytes),

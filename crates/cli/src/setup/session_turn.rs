@@ -15,6 +15,9 @@ use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
 use crate::terminal::write_failed;
 
+/// The consequence of a failed turn whose tools ran.
+const TOOLS_RAN: &str = "tools of this turn ran, and the session's history keeps nothing of them: a new attempt runs them again";
+
 /// Reports the outcome of a session's turn.
 pub(crate) fn report_outcome(
     output: &Output,
@@ -27,8 +30,16 @@ pub(crate) fn report_outcome(
             output.cancelled(exit, None);
             return Ok(exit);
         }
-        Ok(Ended::Turn(outcome)) => match *outcome {
-            ChatTurnOutcome::Errored(turn) => failed(&turn, store),
+        Ok(Ended::Turn { outcome, ran_tools }) => match *outcome {
+            ChatTurnOutcome::Errored(turn) => {
+                let failure = failed(&turn, store);
+                // The work done until the budget was spent is in the history.
+                if ran_tools && turn.error_category != "budget_exceeded" {
+                    failure.with_help(TOOLS_RAN)
+                } else {
+                    failure
+                }
+            }
             ChatTurnOutcome::Completed(turn) => {
                 output.answered(&turn);
                 output.written().map_err(|error| write_failed(&error))?;
@@ -56,7 +67,11 @@ pub(crate) fn report_outcome(
 
 /// The end of a turn in this process.
 pub(crate) enum Ended {
-    Turn(Box<ChatTurnOutcome>),
+    Turn {
+        outcome: Box<ChatTurnOutcome>,
+        /// Whether a tool ran in this process.
+        ran_tools: bool,
+    },
     /// A signal of the system ended the process.
     Signalled(Exit),
 }
@@ -66,6 +81,7 @@ pub(crate) enum Ended {
 /// After a signal the next command recovers the turn.
 pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>) -> Ended {
     let mut signal = std::pin::pin!(signalled());
+    let mut ran_tools = false;
     loop {
         let event = tokio::select! {
             biased;
@@ -76,8 +92,11 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
             Some(ChatEvent::Run {
                 event: RunEvent::Emitted(event),
                 ..
-            }) => output.event(event),
-            Some(ChatEvent::Outcome(outcome)) => return Ended::Turn(outcome),
+            }) => {
+                ran_tools |= matches!(event, TurnEvent::ToolStarted(_));
+                output.event(event);
+            }
+            Some(ChatEvent::Outcome(outcome)) => return Ended::Turn { outcome, ran_tools },
             Some(_) => {}
             // The outcome is the last event, so this does not happen.
             None => return Ended::Signalled(Exit::Internal),

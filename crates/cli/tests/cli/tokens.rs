@@ -241,3 +241,24 @@ fn a_body_that_spells_a_token_is_rendered_to_ids_only() {
     let both = rendered(session, &["--training", "--next-role", "assistant"]);
     assert_eq!(both.status, 2);
 }
+
+#[test]
+fn a_chatmd_document_is_refused_and_convert_is_named() {
+    let text = "<config model=\"echo:\"/>\n<user>hi</user>\n";
+    let folder = folder(&[("x.md", text), ("x.chatmd", text)]);
+    for file in ["x.md", "x.chatmd"] {
+        for command in [["tokens", "render"], ["debug", "frames"]] {
+            let ran = run(folder.path(), command.iter().chain(&[file]));
+            assert_eq!(ran.status, 3, "{file}: {}{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.stdout, "");
+            assert!(
+                ran.stderr.contains("error[E-SOURCE-READ]")
+                    && ran
+                        .stderr
+                        .contains(&format!("logue convert {file} --to ocml2.2")),
+                "{file}: {}",
+                ran.stderr
+            );
+        }
+    }
+}

@@ -21,9 +21,18 @@ impl ArgumentReader {
         }
     }
 
-    /// Returns a required text, by the first of its names that is present.
+    /// Returns a required text by its name; the other names are accepted instead.
+    ///
+    /// Two of the names are an error, since one of the values would be ignored.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, String> {
-        let value = names.iter().find_map(|name| self.0.get(*name));
+        let mut given = names.iter().filter(|name| self.0.contains_key(**name));
+        let first = given.next();
+        if let (Some(first), Some(second)) = (first, given.next()) {
+            return Err(format!(
+                "E-CALL-SCHEMA: `{first}` and `{second}` name the same parameter; set only one of them"
+            ));
+        }
+        let value = first.and_then(|name| self.0.get(*name));
         value.and_then(Value::as_str).ok_or_else(|| {
             let name = names.first().copied().unwrap_or_default();
             format!("E-CALL-SCHEMA: {name}: is required, a string")

@@ -317,8 +317,11 @@ impl Server {
             return error.to_string();
         };
         let why = http::why(error, &self.name);
+        // A call that follows the end of the program fails when it is sent.
+        let is_closed =
+            link.running.is_transport_closed() || matches!(error, ServiceError::TransportSend(_));
         match &mut link.process {
-            Some(process) if link.running.is_transport_closed() => {
+            Some(process) if is_closed => {
                 let words = process.post_mortem().await;
                 with_faults(format!("{why}; {words}"), &link.faults)
             }

@@ -9,11 +9,14 @@ use openchatml::{Dialect, FrameRole, Loss, Transcript, convert};
 
 use crate::arguments::RenderArgs;
 use crate::exit::{CliError, Exit};
-use crate::files::read_file;
+use crate::files::{read_file, refuse_chatmd};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let (name, bytes) = read_file(&arguments.file)?;
+    if arguments.from.is_none() {
+        refuse_chatmd(&arguments.file, &bytes)?;
+    }
     let (transcript, mut losses) = match arguments.from {
         Some(Dialect::V2_2 | Dialect::V2_0) => {
             (openchatml::parse(&bytes).to_transcript(), Vec::new())

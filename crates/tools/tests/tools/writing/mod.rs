@@ -147,6 +147,18 @@ async fn wrong_arguments_are_told() {
             "find_and_replace",
             r#"{"path":"a.txt","find":"a","replace":"b","all":"yes"}"#,
         ),
+        (
+            "write_file",
+            r#"{"path":"b.txt","file":"a.txt","content":"x"}"#,
+        ),
+        (
+            "append_to_file",
+            r#"{"path":"b.txt","file":"a.txt","content":"x"}"#,
+        ),
+        (
+            "find_and_replace",
+            r#"{"path":"a.txt","find":"a","search":"b","replace":"b","all":true}"#,
+        ),
         ("apply_patch", "{}"),
         ("apply_patch", "[]"),
         ("apply_patch", r#"{"input":7}"#),
