@@ -58,6 +58,7 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod covered;
 mod digest;
 mod envelope;
 mod fetch;
@@ -70,6 +71,7 @@ mod roots;
 mod router;
 pub mod sandbox;
 mod scope;
+mod server_words;
 mod shell;
 mod tool;
 mod tool_source;
@@ -80,6 +82,7 @@ pub use builtin::{
     BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower, Python, ReadDirectory,
     ReadFile, ResultFields, Search, SearchEngine, SearchLimits, UnknownBuiltin, WebpageToMarkdown,
 };
+pub use covered::{CommandFiles, CoveredFile, FileContent, FileHasher};
 pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError,
@@ -94,8 +97,9 @@ pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning
 #[cfg(feature = "functions")]
 pub use schemars;
 pub use scope::{AccessScope, WrittenFiles};
+pub use server_words::server_command;
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
-pub use tool::{Preview, Provenance, Tool, ToolInvocation, ToolResult};
+pub use tool::{APPROVAL_STALE, Preview, Provenance, Tool, ToolInvocation, ToolResult};
 pub use tool_source::{
     ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
 };

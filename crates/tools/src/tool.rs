@@ -48,6 +48,14 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
+    /// Returns a digest of everything outside the arguments that determines the effect of a call.
+    ///
+    /// It is the fingerprint of the preview by default. A tool without a preview may execute or load
+    /// files as well.
+    fn fingerprint<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { self.preview(call).await?.fingerprint })
+    }
+
     /// Returns whether this process can run the tool.
     ///
     /// If not, the model can still call it: the turn ends with the call, and another process runs
@@ -138,13 +146,17 @@ pub struct ToolResult {
     pub provenance: Option<Provenance>,
 }
 
+/// The code of an approved call that was not run, because its effect has changed.
+pub const APPROVAL_STALE: &str = "approval_stale";
+
 /// Codes that the text of a failed call may begin with.
-const CODES: [&str; 5] = [
+const CODES: [&str; 6] = [
     "E-CALL-SCHEMA",
     "E-NETWORK-DENIED",
     "E-OUTSIDE-ROOTS",
     "E-TOOL-CANCELLED",
     "E-TOOL-TIMEOUT",
+    APPROVAL_STALE,
 ];
 
 /// The origin of a result (OpenChatML 2.2 §8.2).
@@ -222,6 +234,17 @@ impl ToolResult {
     /// Creates the result of a failed call with a code. The text begins with the code.
     pub fn error(code: &'static str, message: impl std::fmt::Display) -> Self {
         Self::failure_with_text(format!("{code}: {message}")).with_code(code)
+    }
+
+    /// Creates the result of an approved call whose effect has changed.
+    pub(crate) fn stale(reason: impl std::fmt::Display) -> Self {
+        Self::error(
+            APPROVAL_STALE,
+            format_args!(
+                "{reason}, so the call was not run. Nothing was changed; call again if it shall \
+                 still be done"
+            ),
+        )
     }
 
     /// Sets the stable code of the error.

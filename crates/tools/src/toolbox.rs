@@ -64,6 +64,10 @@ impl Tool for Renamed {
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         self.tool.preview(call)
     }
+
+    fn fingerprint<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
+        self.tool.fingerprint(call)
+    }
 }
 
 /// An error of adding a tool.

@@ -3,6 +3,7 @@
 use logue_message::{ContentBlock, ToolDefinition};
 use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::prompt::scope::{AgentRequest, CachePolicy, PromptScope};
 
@@ -71,5 +72,13 @@ impl Tool for AgentTool {
                 Err(error) => ToolResult::error(error.kind.code().as_str(), error),
             }
         })
+    }
+
+    /// Identifies the agent by the text of its prompt.
+    fn fingerprint<'a>(&'a self, _: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
+        let prompt = self.scope.files.prompt(&self.src).ok();
+        let prompt = prompt.filter(|_| self.local);
+        let digest = prompt.map(|(text, _)| format!("{:x}", Sha256::digest(text)));
+        Box::pin(std::future::ready(digest))
     }
 }

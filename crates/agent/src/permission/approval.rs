@@ -5,8 +5,9 @@
 //! one of them per call id. A call that the object omits does not run. The field `note` may contain
 //! text for the model.
 //!
-//! The metadata contains a preview of each call (`calls[].preview`) and a fingerprint of it
-//! (`calls[].fingerprint`), so that the call that runs later is the call that was approved. With
+//! The metadata contains a preview of each call (`calls[].preview`) and a fingerprint
+//! (`calls[].fingerprint`) of its tool, its arguments and the files that it executes. It is compared
+//! before the call runs, so that the call that runs is the call that was approved. With
 //! `timeout_seconds`, a signal after that time counts as a denial.
 
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub(crate) struct PendingCall {
     pub(crate) note: String,
     /// The preview shown with the request.
     pub(crate) preview: Option<Preview>,
+    /// The fingerprint of the call when approval was requested.
+    pub(crate) fingerprint: Option<String>,
 }
 
 /// The decision of a person about a call.
@@ -108,6 +111,7 @@ impl PendingCall {
             decision,
             note: String::new(),
             preview: None,
+            fingerprint: None,
         }
     }
 
@@ -179,7 +183,7 @@ pub(crate) fn descriptor(
             if let Some(preview) = &gated.preview {
                 question["preview"] = json!(preview.text);
             }
-            if let Some(fingerprint) = gated.fingerprint() {
+            if let Some(fingerprint) = &gated.fingerprint {
                 question["fingerprint"] = json!(fingerprint);
             }
             question["why"] = json!(gated.decision.by);

@@ -30,6 +30,8 @@ impl Assistant {
             }
             if gated.decision.permission == Permission::Ask {
                 gated.preview = router.preview(&gated.call).await;
+                let shown = gated.preview.as_ref();
+                gated.fingerprint = router.fingerprint(&gated.call, shown).await;
             }
         }
         if let Some(approver) = &self.permissions.approver {
@@ -113,7 +115,7 @@ impl Assistant {
                     arguments: AuditRecord::hash_of(&gated.call),
                     agent: self.permissions.agent.clone(),
                     shown: shown.unwrap_or_else(|| gated.call.arguments.as_str().to_owned()),
-                    fingerprint: gated.fingerprint().map(str::to_owned),
+                    fingerprint: gated.fingerprint.clone(),
                     decision: if allowed { "allow" } else { "deny" }.to_owned(),
                     by,
                     note,
@@ -140,9 +142,14 @@ pub(crate) fn unrecorded(calls: &[PendingCall]) -> Result<(), NodeError> {
 }
 
 impl PendingCall {
-    /// The fingerprint of the preview that a person saw.
-    pub(crate) fn fingerprint(&self) -> Option<&str> {
-        self.preview.as_ref()?.fingerprint.as_deref()
+    /// The fingerprint that a person approved; `None` if no person was asked.
+    ///
+    /// A turn stored by an earlier version may lack it. No call has the empty one, so such a call is
+    /// not run.
+    pub(crate) fn approved(&self) -> Option<&str> {
+        let asked = self.decision.permission == Permission::Ask
+            || matches!(self.decision.by, DecisionSource::Terminal { .. });
+        asked.then(|| self.fingerprint.as_deref().unwrap_or_default())
     }
 
     /// Returns the part of the decision that a suspended turn stores beside the permission.
@@ -152,7 +159,7 @@ impl PendingCall {
             "by": self.decision.by,
             "note": self.note,
             "shown": preview.map(|preview| &preview.text),
-            "fingerprint": self.fingerprint(),
+            "fingerprint": self.fingerprint,
         })
     }
 
@@ -165,12 +172,7 @@ impl PendingCall {
                 serde_json::from_value(by.clone()).unwrap_or(DecisionSource::Declared);
         }
         self.note = text("note").unwrap_or_default();
-        self.preview = text("shown").map(|shown| {
-            let preview = Preview::new(shown);
-            match text("fingerprint") {
-                Some(fingerprint) => preview.with_fingerprint(fingerprint),
-                None => preview,
-            }
-        });
+        self.preview = text("shown").map(Preview::new);
+        self.fingerprint = text("fingerprint");
     }
 }

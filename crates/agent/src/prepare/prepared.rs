@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_source::Diagnostic;
-use logue_tools::Toolbox;
+use logue_tools::{FileHasher, Toolbox};
 
 use crate::permission::decision_source::DecisionSource;
 use crate::permission::permissions::Permissions;
@@ -81,10 +81,11 @@ pub async fn load_prompt(
     environment: &Environment,
     source: &PromptSource,
 ) -> Result<LoadedPrompt, PrepareError> {
-    let scope = environment.scope(source)?;
+    let mut scope = environment.scope(source)?;
     let mut source = source.clone();
     refine(environment, &scope, &mut source).await?;
     let grant = scope.grant(&source.name, &source.text);
+    scope.kept.extend(grant.protected().cloned());
     let permissions = environment.permissions.clone();
     let judged = environment.trust.judge(&source, &grant, &permissions);
     let trust = judged.await?;
@@ -95,6 +96,16 @@ pub async fn load_prompt(
     };
     let scope = scope.with_runner(Arc::new(environment.for_agents(&permissions)));
     let prompt = evaluate(&scope, &source).await?;
+    // Agents that documents call have run since, and their commands may have written files.
+    let permissions = if source.language == PromptLanguage::ChatMd
+        && !grant.is_empty()
+        && !grant.has_own(&declarations(&prompt, &scope))
+    {
+        let trust = permissions.trust.clone().withdrawn();
+        permissions.with_trust(trust)
+    } else {
+        permissions
+    };
     environment.progress.loaded(&prompt, scope.shell());
     Ok(LoadedPrompt {
         prompt,
@@ -114,9 +125,17 @@ pub(crate) async fn prepare_agent(
         PromptOrigin::File(path) => path.clone(),
         _ => source.name.clone().into(),
     };
-    let declared = PromptDeclarations::from_tools(prompt.tools.iter(), scope.files.roots().base());
+    let declared = declarations(&prompt, &scope).with_prompt(&path, &source.text);
     let permissions = environment.permissions.clone().for_agent(&path, &declared);
     assemble(environment, &source, prompt, scope, permissions).await
+}
+
+/// Returns the declarations of a prompt and its imports, with the current files.
+fn declarations(prompt: &Prompt, scope: &PromptScope) -> PromptDeclarations {
+    let folder = scope.files.roots().base();
+    let hasher = &mut FileHasher::default();
+    PromptDeclarations::from_tools(prompt.tools.iter(), folder, &scope.shell, hasher)
+        .with_imports(prompt.parts(), folder)
 }
 
 impl LoadedPrompt {

@@ -118,6 +118,11 @@ impl Prompt {
         source_map(&self.parts)
     }
 
+    /// The texts of the document and its imports.
+    pub(crate) fn parts(&self) -> &[SourcePart<'static>] {
+        &self.parts
+    }
+
     /// Returns the files that the prompt names: its imports and its agents.
     pub(crate) fn prompt_files(&self) -> Vec<&str> {
         let imported = self.parts.iter().filter(|part| part.imported_at.is_some());

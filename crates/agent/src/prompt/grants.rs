@@ -1,11 +1,10 @@
 //! The grant of a document, and the scopes of its agents.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chatmd::{Document, ReferenceKind, load};
-use logue_tools::Roots;
+use chatmd::{Document, ExpandedDocument, ReferenceKind, load};
+use logue_tools::{FileHasher, Roots};
 
 use crate::prompt::file_loader::FileLoader;
 use crate::prompt::scope::PromptScope;
@@ -21,37 +20,50 @@ impl PromptScope {
     ///
     /// Linear in the size of these texts, of which at most 256 are read.
     pub fn grant(&self, name: &str, text: &str) -> Grant {
-        let mut grant = Grant::default();
+        let mut hasher = FileHasher::default();
         let loaded = load(name, text, &mut self.files.clone());
-        let document = loaded.document();
-        grant.own = PromptDeclarations::from_tools(document.tools(), self.files.roots().base());
-        let mut known = BTreeSet::new();
-        let mut waiting = self.agents_of(document);
+        let mut grant = Grant {
+            own: self.declarations(&loaded, &mut hasher),
+            folder: self.files.roots().base().to_owned(),
+            ..Grant::default()
+        };
+        let mut waiting = self.agents_of(loaded.document());
         while let Some((path, text, inside)) = waiting.pop() {
-            if known.len() >= MAX_AGENTS || !known.insert(path.clone()) {
+            let name = path.display().to_string();
+            if grant.agents.len() >= MAX_AGENTS || grant.agents.contains_key(&name) {
                 continue;
             }
-            let loaded = load(&path, &text, &mut inside.files.clone());
-            let document = loaded.document();
-            let declared =
-                PromptDeclarations::from_tools(document.tools(), inside.files.roots().base());
-            waiting.extend(inside.agents_of(document));
-            if !declared.is_empty() {
-                grant.agents.insert(path, declared);
-            }
+            let loaded = load(&name, &text, &mut inside.files.clone());
+            let declared = inside.declarations(&loaded, &mut hasher);
+            waiting.extend(inside.agents_of(loaded.document()));
+            grant
+                .agents
+                .insert(name, declared.with_prompt(&path, &text));
         }
         grant
     }
 
+    /// Returns the declarations of a document in this scope.
+    fn declarations(
+        &self,
+        loaded: &ExpandedDocument<'_>,
+        hasher: &mut FileHasher,
+    ) -> PromptDeclarations {
+        let folder = self.files.roots().base();
+        let tools = loaded.document().tools();
+        PromptDeclarations::from_tools(tools, folder, &self.shell, hasher)
+            .with_imports(loaded.parts(), folder)
+    }
+
     /// Reads the agents in files that a document names, with the scope of each.
-    fn agents_of(&self, document: &Document) -> Vec<(String, String, Self)> {
+    fn agents_of(&self, document: &Document) -> Vec<(PathBuf, String, Self)> {
         let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
         let named = document.references();
         let named = named.filter(|one| one.local && is_agent(one.kind));
         let read = named.filter_map(|one| {
             let (text, path) = self.files.prompt(one.src).ok()?;
             let inside = self.inside(path.parent(), &path).ok()?;
-            Some((path.display().to_string(), text, inside))
+            Some((path, text, inside))
         });
         read.collect()
     }

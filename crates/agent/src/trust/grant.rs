@@ -3,23 +3,41 @@
 //! A [`Grant`] covers the declarations of the prompt and its imports, and those of every agent that
 //! it can reach. Its [`id`](Grant::id) is a hash of their canonical form only: messages, settings
 //! and the order of declarations do not change it, so a growing conversation keeps its id and a
-//! changed command does not. The working directory of a command is included, since the same words
-//! start other programs elsewhere.
+//! changed command does not. The canonical form contains the directory of every declaration and the
+//! content of the files that declarations execute or load: programs and scripts that a command or
+//! server names, imports and agents. Files that those load in turn are not part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use chatmd::{ToolDecl, ToolKind};
-use logue_tools::{Builtin, BuiltinPower, command_words};
+use chatmd::{SourcePart, ToolDecl, ToolKind};
+use logue_tools::{
+    Builtin, BuiltinPower, FileContent, FileHasher, ShellPolicy, command_words, server_command,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+/// The version of the canonical form. Grants of another version are not equal to any of this one.
+const FORM: &str = "grant-2";
 
 /// The grant of a prompt and its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     pub(crate) own: PromptDeclarations,
-    /// The agents with grants of their own, by canonical path.
+    /// The agents, by canonical path.
     pub(crate) agents: BTreeMap<String, PromptDeclarations>,
+    /// The directory of the prompt.
+    pub(crate) folder: PathBuf,
+}
+
+/// A file whose content a grant covers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct GrantFile {
+    /// The path relative to the directory of the prompt, or absolute outside it.
+    pub name: String,
+    /// The content.
+    pub content: FileContent,
 }
 
 /// A tool that does more than read.
@@ -38,11 +56,20 @@ pub(crate) struct PromptDeclarations {
     powers: BTreeMap<String, Power>,
     /// Names of tools that only read or call an agent.
     pub(crate) harmless: BTreeSet<String>,
+    /// The files that declarations execute or load, by absolute path.
+    files: BTreeMap<PathBuf, FileContent>,
+    /// The paths that tools cannot write: of those files and of missing ones.
+    protected: BTreeSet<PathBuf>,
 }
 
 impl PromptDeclarations {
-    /// Classifies the tools of a document in this directory.
-    pub(crate) fn from_tools<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
+    /// Classifies the tools of a document and hashes the files that they name.
+    pub(crate) fn from_tools<'d>(
+        tools: impl Iterator<Item = &'d ToolDecl>,
+        folder: &Path,
+        shell: &ShellPolicy,
+        hasher: &mut FileHasher,
+    ) -> Self {
         let mut declared = Self::default();
         for tool in tools {
             let names = tool.exposed_names().into_iter().map(str::to_owned);
@@ -53,6 +80,7 @@ impl PromptDeclarations {
                 declared
                     .powers
                     .insert(canonical.to_string(), Power { names, line });
+                declared.cover_command(tool, folder, shell, hasher);
             } else {
                 declared.harmless.extend(names);
             }
@@ -60,10 +88,64 @@ impl PromptDeclarations {
         declared
     }
 
+    /// Adds the content of the imports among the parts of the document.
+    #[must_use]
+    pub(crate) fn with_imports(mut self, parts: &[SourcePart<'_>], folder: &Path) -> Self {
+        for part in parts.iter().filter(|part| part.imported_at.is_some()) {
+            self.cover_text(folder.join(&*part.name), &part.text);
+        }
+        self
+    }
+
+    /// Adds the text of an agent's prompt.
+    #[must_use]
+    pub(crate) fn with_prompt(mut self, path: &Path, text: &str) -> Self {
+        self.cover_text(path.to_owned(), text);
+        self
+    }
+
+    fn cover_text(&mut self, path: PathBuf, text: &str) {
+        let content = FileContent::Hashed(format!("{:x}", Sha256::digest(text)));
+        self.protected
+            .insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+        self.files.insert(path, content);
+    }
+
+    /// Adds the files that the words of a command or server name.
+    fn cover_command(
+        &mut self,
+        tool: &ToolDecl,
+        folder: &Path,
+        shell: &ShellPolicy,
+        hasher: &mut FileHasher,
+    ) {
+        let (name, words) = match &tool.kind {
+            ToolKind::Command { name, command, .. } => (name.as_str(), command_words(command).ok()),
+            ToolKind::McpServer { server, .. } => ("", server_command(server)),
+            _ => return,
+        };
+        let environment = &shell.of(name).environment;
+        let path = environment.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, value)| value.as_os_str());
+        let found = hasher.command(folder, &words.unwrap_or_default(), path);
+        self.protected.extend(found.absent);
+        for file in found.files {
+            self.protected.insert(file.real);
+            self.files.insert(file.path, file.content);
+        }
+    }
+
+    /// The canonical form.
+    fn canonical(&self) -> Value {
+        let powers: Vec<&String> = self.powers.keys().collect();
+        let files = self.files.iter();
+        let files = files.map(|(path, content)| (path.display().to_string(), content.label()));
+        json!([powers, files.collect::<Vec<_>>()])
+    }
+
     /// The id of the declarations of the prompt at `path`.
     pub(crate) fn id(&self, path: &str) -> String {
-        let powers: Vec<&String> = self.powers.keys().collect();
-        digest(&json!(["agent", path, powers]))
+        digest(&json!([FORM, "agent", path, self.canonical()]))
     }
 
     /// Returns whether no tool does more than read.
@@ -75,14 +157,19 @@ impl PromptDeclarations {
 impl Grant {
     /// Returns whether there is nothing to trust.
     pub fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.agents.is_empty()
+        self.own.is_empty() && self.agents.values().all(PromptDeclarations::is_empty)
     }
 
     /// The id: `sha256:` and 64 digits.
     pub fn id(&self) -> String {
-        let own: Vec<&String> = self.own.powers.keys().collect();
         let agents: Vec<String> = self.members().into_iter().collect();
-        format!("sha256:{}", digest(&json!(["grant-1", own, agents])))
+        let form = json!([
+            FORM,
+            self.folder.display().to_string(),
+            self.own.canonical(),
+            agents
+        ]);
+        format!("sha256:{}", digest(&form))
     }
 
     /// Describes the grant for people, one line per tool.
@@ -92,9 +179,47 @@ impl Grant {
         let own = self.own.powers.values().map(|power| power.line.clone());
         let of_agents = self.agents.iter().flat_map(|(path, declared)| {
             let powers = declared.powers.values();
-            powers.map(move |power| format!("agent {path}: {}", power.line))
+            powers.map(move |power| format!("agent {}: {}", self.name(Path::new(path)), power.line))
         });
         own.chain(of_agents).collect()
+    }
+
+    /// Returns the files whose content the grant covers, sorted by name.
+    ///
+    /// The names may contain characters that control a terminal.
+    pub fn files(&self) -> Vec<GrantFile> {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        let files: BTreeMap<_, _> = all.flat_map(|declared| &declared.files).collect();
+        let files = files.into_iter().map(|(path, content)| GrantFile {
+            name: self.name(path),
+            content: content.clone(),
+        });
+        let mut files: Vec<GrantFile> = files.collect();
+        files.sort();
+        files
+    }
+
+    /// Returns why the grant cannot be trusted beyond one command: a file could not be hashed.
+    pub fn not_coverable(&self) -> Option<String> {
+        let mut files = self.files().into_iter();
+        files.find_map(|file| Some(format!("{}: {}", file.name, file.content.reason()?)))
+    }
+
+    /// Returns whether the prompt itself has exactly these declarations.
+    pub(crate) fn has_own(&self, declared: &PromptDeclarations) -> bool {
+        self.own.canonical() == declared.canonical()
+    }
+
+    /// Returns the paths that tools of the run cannot write.
+    pub(crate) fn protected(&self) -> impl Iterator<Item = &PathBuf> {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        all.flat_map(|declared| &declared.protected)
+    }
+
+    /// Returns a path relative to the directory of the prompt, if it is below it.
+    fn name(&self, path: &Path) -> String {
+        let name = path.strip_prefix(&self.folder).unwrap_or(path);
+        name.display().to_string()
     }
 
     /// Iterates over the tool names; `None` for a server, which names its own.
@@ -134,7 +259,8 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
                 BuiltinPower::Runs => "runs programs that the model writes, in a sandbox",
                 _ => "a built-in tool",
             };
-            Some((json!(["builtin", name]), format!("{name}: {line}")))
+            let text = format!("{name}: {line}, in {place}");
+            Some((json!(["builtin", name, place]), text))
         }
         ToolKind::Command { name, command, .. } => {
             // An invalid command runs nothing.

@@ -62,6 +62,16 @@ impl PromptTrust {
         }))
     }
 
+    /// Returns the trust level after a covered file has changed.
+    ///
+    /// Prompts of the user's own keep it.
+    pub(crate) fn withdrawn(mut self) -> Self {
+        if let Some(judged) = &mut self.0 {
+            judged.trusted = false;
+        }
+        self
+    }
+
     /// Returns whether the prompt is the user's own, trusted, or grants nothing.
     pub(crate) fn is_trusted(&self) -> bool {
         self.0.as_ref().is_none_or(|judged| judged.trusted)

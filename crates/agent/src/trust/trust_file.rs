@@ -1,5 +1,6 @@
 //! The file with the prompts that the user trusts.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub struct Trusted {
     pub grant: String,
     /// The lines of the grant.
     pub declares: Vec<String>,
+    /// The covered files with `sha256:` and the hash of their content, by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// The time of the decision.
     pub at: u64,
 }
@@ -63,6 +67,10 @@ impl TrustFile {
         };
         let content: Content = serde_json::from_slice(&text)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if content.version == FIRST {
+            // Its grants do not cover files, so none of them is trusted.
+            return Ok(Vec::new());
+        }
         if content.version != VERSION {
             let message = format!("it has the version {}", content.version);
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -72,9 +80,14 @@ impl TrustFile {
 
     /// Returns whether a grant is trusted.
     ///
+    /// A grant with a file that cannot be hashed is not.
+    ///
     /// # Errors
     /// As [`list`](Self::list).
     pub fn trusts(&self, grant: &Grant) -> io::Result<bool> {
+        if grant.not_coverable().is_some() {
+            return Ok(false);
+        }
         let id = grant.id();
         Ok(self.list()?.iter().any(|one| one.grant == id))
     }
@@ -94,12 +107,15 @@ impl TrustFile {
     /// Returns an error, without a change, if the file cannot be read or written.
     pub fn add(&self, path: &Path, grant: &Grant, now: Timestamp) -> io::Result<()> {
         let path = path.display().to_string();
+        let files = grant.files().into_iter();
+        let files = files.map(|file| (file.name, file.content.label()));
         self.change(|prompts| {
             prompts.retain(|one| one.path != path);
             prompts.push(Trusted {
                 path,
                 grant: grant.id(),
                 declares: grant.lines(),
+                files: files.collect(),
                 at: now.0,
             });
         })
@@ -150,4 +166,6 @@ impl TrustFile {
     }
 }
 
-const VERSION: u32 = 1;
+/// The version whose grants have no files.
+const FIRST: u32 = 1;
+const VERSION: u32 = 2;

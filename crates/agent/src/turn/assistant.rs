@@ -367,7 +367,7 @@ fn run_tool<'a>(
     let running = router.call(
         ToolRequest::from(call)
             .with_conversation(ctx.session_id())
-            .with_approval(gated.fingerprint()),
+            .with_approval(gated.approved()),
     );
     Box::pin(async move {
         ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));

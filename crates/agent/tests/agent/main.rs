@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod covered;
 mod payloads;
 mod permissions;
 mod redaction;

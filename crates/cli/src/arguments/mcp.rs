@@ -19,8 +19,8 @@ pub(crate) enum McpCommand {
 
 /// List the tools of MCP servers
 ///
-/// Starts or connects to every server that the prompt declares, trusted or not, and prints the tools
-/// that each declaration selects. Cached lists of tools are ignored.
+/// Starts or connects to every server that the prompt declares, and prints the tools that each
+/// declaration selects. The prompt must be trusted, as for a run. Cached lists of tools are ignored.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue mcp list review.md\n  \
@@ -30,6 +30,10 @@ pub(crate) struct McpListArgs {
     /// ChatMD prompt, or server: `stdio:COMMAND` or `https://…`
     #[arg(value_name = "FILE|ADDRESS")]
     pub(crate) from: String,
+
+    /// Trust the declarations of the prompt for this command
+    #[arg(long)]
+    pub(crate) trust: bool,
 
     /// Allow connections to this host
     #[arg(long = "allow-host", value_name = "HOST")]

@@ -22,14 +22,17 @@ pub(crate) enum TrustCommand {
     Add(TrustAddArgs),
     List(TrustListArgs),
     Remove(TrustRemoveArgs),
+    Explain(TrustExplainArgs),
 }
 
 /// Trust prompts
 ///
 /// A prompt declares what its model may do, so one from elsewhere can grant itself nothing until you
 /// trust it: each call of a tool that does more than read the prompt's directory requires your approval.
-/// Trust covers the declarations of the prompt and of the agents that it names. Its conversation may
-/// grow; a changed declaration ends the trust.
+/// Trust covers the declarations of the prompt and of the agents that it names, and the content of
+/// the files below its directory that these execute or load: programs, scripts, imports, agents.
+/// Files that those load in turn are not covered. The conversation may grow; a changed declaration
+/// or file ends the trust.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue trust add review.md\n  \
@@ -57,6 +60,24 @@ pub(crate) struct TrustListArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TrustRemoveArgs {
     /// Prompts, or hashes that `logue trust list` prints
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Explain why prompts are trusted or not
+///
+/// Lists the declarations of each prompt, the files whose content trust covers, and what has changed
+/// since the prompt was trusted. Nothing that a prompt names is started.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue trust explain review.md\n  \
+    logue trust explain --json review.md")]
+pub(crate) struct TrustExplainArgs {
+    /// Prompts to explain
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 

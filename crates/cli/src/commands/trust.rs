@@ -1,19 +1,18 @@
-//! `logue trust`: lists, adds and removes trusted prompts.
+//! `logue trust`: lists, adds, removes and explains trusted prompts.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod explain;
 
-use logue_agent::{FileLoader, PromptScope, TrustFile, Trusted};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use logue_agent::{Grant, GrantChange, TrustFile, Trusted};
 use logue_harness::Clock as _;
-use logue_tools::{Roots, ShellOptions};
 use serde_json::json;
 
 use crate::arguments::TrustCommand;
 use crate::exit::{CliError, Exit};
-use crate::files::folder_of;
-use crate::setup::failures::source_failure;
 use crate::setup::settings::Settings;
-use crate::setup::trust::{failed, file, place_of, single};
+use crate::setup::trust::{failed, file, grant_of, place_of, single};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
@@ -34,10 +33,15 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
             }
         }
         TrustCommand::Add(arguments) => {
-            // A run may name agents in the directories of the configuration.
-            let roots = Settings::load()?.tools.roots;
+            let settings = Settings::load()?;
             for path in &arguments.files {
-                text.push_str(&added(&file, path, &roots, arguments.json)?);
+                text.push_str(&added(&file, path, &settings, arguments.json)?);
+            }
+        }
+        TrustCommand::Explain(arguments) => {
+            let settings = Settings::load()?;
+            for path in &arguments.files {
+                text.push_str(&explain::explained(&file, path, &settings, arguments.json)?);
             }
         }
         TrustCommand::Remove(arguments) => {
@@ -61,34 +65,75 @@ fn listing(one: &Trusted, json: bool) -> String {
     )
 }
 
-fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, CliError> {
-    let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
+fn added(
+    file: &TrustFile,
+    path: &Path,
+    settings: &Settings,
+    json: bool,
+) -> Result<String, CliError> {
     let name = path.display().to_string();
-    let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-    let folder = folder_of(path);
-    let folders = std::iter::once(folder.clone()).chain(roots.iter().cloned());
-    let roots = Roots::new(folders).map_err(|error| {
-        let message = format!("cannot use a directory of `{name}`: {error}");
-        CliError::user("E-SOURCE-READ", message)
-    })?;
-    let world = FileLoader::new(Arc::new(roots), &folder).with_file(path);
-    let grant = PromptScope::new(world, ShellOptions::default()).grant(&name, &text);
+    let grant = grant_of(path, settings)?;
+    if let Some(reason) = grant.not_coverable().filter(|_| !grant.is_empty()) {
+        let message =
+            format!("`{name}` cannot be trusted, because of a file that it names: {reason}");
+        return Err(CliError::user("trust_not_coverable", message)
+            .with_help("use --trust for one command, or a rule of --permission"));
+    }
     let place = place_of(Some(path));
+    let known = file.known(&place).map_err(|error| failed(file, &error))?;
+    let changes = known.map(|known| grant.changes_since(&known));
+    let changes = changes.unwrap_or_default();
     if !grant.is_empty() {
         let added = file.add(&place, &grant, SystemClock.now());
         added.map_err(|error| failed(file, &error))?;
     }
     if json {
-        let line = json!({"path": place, "grant": grant.id(), "declares": grant.lines()});
+        let line = json!({
+            "path": place,
+            "grant": grant.id(),
+            "declares": grant.lines(),
+            "files": files_of(&grant),
+            "changes": changes,
+        });
         return Ok(format!("{line}\n"));
     }
+    let name = single(&name);
     if grant.is_empty() {
         return Ok(format!(
             "{name}: nothing to trust, as it only reads its directory\n"
         ));
     }
-    let declared = declarations(&grant.lines());
-    Ok(format!("{name} is trusted with:\n{declared}"))
+    let mut text = format!("{name} is trusted with:\n{}", declarations(&grant.lines()));
+    let files = files_of(&grant);
+    if !files.is_empty() {
+        text.push_str("and the content of these files, not what they load in turn:\n");
+        for (name, content) in &files {
+            text.push_str(&format!("  - {}  {content}\n", single(name)));
+        }
+    }
+    text.push_str(&changed(&changes));
+    Ok(text)
+}
+
+/// Returns the covered files of a grant with their hashes.
+fn files_of(grant: &Grant) -> BTreeMap<String, String> {
+    let files = grant.files().into_iter();
+    files
+        .map(|file| (file.name, file.content.label()))
+        .collect()
+}
+
+/// Formats the differences from the grant that was trusted before.
+fn changed(changes: &[GrantChange]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let lines = changes.iter();
+    let lines = lines.map(|change| format!("  {}\n", single(&change.to_string())));
+    format!(
+        "Changed since it was trusted (- before, + now):\n{}",
+        lines.collect::<String>()
+    )
 }
 
 /// Formats the declarations of a prompt as a list.

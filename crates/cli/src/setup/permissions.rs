@@ -13,7 +13,7 @@ use crate::exit::CliError;
 use crate::setup::output::Output;
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::Terminal;
-use crate::setup::trust;
+use crate::setup::trust::{self, TrustReason};
 use crate::setup::turn_environment::TurnCommand;
 
 /// The permissions of a turn: the rules of flags and files, the audit and the approver.
@@ -68,17 +68,9 @@ impl TrustRules {
             return Ok(PromptTrust::trusted(grant));
         }
         let place = trust::place_of(source.file());
-        if trust::is_own(&self.settings, &place) {
-            return Ok(PromptTrust::trusted(grant));
-        }
         let file = trust::file();
-        let trusted = match &file {
-            Some(file) => file
-                .trusts(grant)
-                .map_err(|error| trust::failed(file, &error))?,
-            None => false,
-        };
-        if trusted {
+        let reason = TrustReason::find(&self.settings, file.as_ref(), &place, grant)?;
+        if reason.is_trusted() {
             return Ok(PromptTrust::trusted(grant));
         }
         let not_trusted = PromptTrust::not_trusted(grant);

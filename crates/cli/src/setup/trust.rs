@@ -2,14 +2,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use logue_agent::{Grant, TrustFile};
+use logue_agent::{FileLoader, Grant, GrantChange, PromptScope, TrustFile, Trusted};
 use logue_harness::Clock as _;
 use logue_source::escape_unambiguous;
+use logue_tools::Roots;
 
 use crate::exit::CliError;
+use crate::files::folder_of;
 use crate::setup::environment::data_folder;
-use crate::setup::settings::TrustSettings;
+use crate::setup::failures::source_failure;
+use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::line;
 use crate::terminal::print_error;
 use logue_harness::SystemClock;
@@ -45,6 +49,79 @@ pub(crate) fn is_own(settings: &TrustSettings, place: &Path) -> bool {
     folders.any(|folder| place.starts_with(folder))
 }
 
+/// Reads a prompt and returns its grant. Nothing that the prompt names is started.
+pub(crate) fn grant_of(path: &Path, settings: &Settings) -> Result<Grant, CliError> {
+    let name = path.display().to_string();
+    let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
+    let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    let folder = folder_of(path);
+    // A run may name agents in the directories of the configuration.
+    let roots = settings.tools.roots.iter().cloned();
+    let roots = Roots::new(std::iter::once(folder.clone()).chain(roots)).map_err(|error| {
+        let message = format!("cannot use a directory of `{name}`: {error}");
+        CliError::user("E-SOURCE-READ", message)
+    })?;
+    let world = FileLoader::new(Arc::new(roots), &folder).with_file(path);
+    Ok(PromptScope::new(world, settings.tools.shell.clone()).grant(&name, &text))
+}
+
+/// The reason why a prompt is or is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TrustReason {
+    /// Its tools only read.
+    Harmless,
+    /// `LOGUE_TRUST=all`.
+    Everything,
+    /// It is in a trusted directory.
+    OwnDirectory,
+    /// The trust file contains its grant.
+    Listed,
+    /// A file that it covers cannot be hashed.
+    NotCoverable(String),
+    /// The trust file contains another grant of the prompt.
+    Changed,
+    /// The trust file does not contain the prompt.
+    Unknown,
+}
+
+impl TrustReason {
+    /// Determines the reason from the settings and the trust file.
+    pub(crate) fn find(
+        settings: &TrustSettings,
+        file: Option<&TrustFile>,
+        place: &Path,
+        grant: &Grant,
+    ) -> Result<Self, CliError> {
+        if grant.is_empty() {
+            return Ok(Self::Harmless);
+        }
+        if settings.everything {
+            return Ok(Self::Everything);
+        }
+        if is_own(settings, place) {
+            return Ok(Self::OwnDirectory);
+        }
+        if let Some(reason) = grant.not_coverable() {
+            return Ok(Self::NotCoverable(reason));
+        }
+        let Some(file) = file else {
+            return Ok(Self::Unknown);
+        };
+        if file.trusts(grant).map_err(|error| failed(file, &error))? {
+            return Ok(Self::Listed);
+        }
+        let known = file.known(place).map_err(|error| failed(file, &error))?;
+        Ok(known.map_or(Self::Unknown, |_| Self::Changed))
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        matches!(
+            self,
+            Self::Harmless | Self::Everything | Self::OwnDirectory | Self::Listed
+        )
+    }
+}
+
 /// The question about an unknown prompt.
 pub(crate) struct TrustRequest<'a> {
     pub(crate) name: &'a str,
@@ -57,13 +134,15 @@ impl TrustRequest<'_> {
     /// Asks at the terminal whether to trust the prompt, and stores the trust.
     pub(crate) async fn ask(&self) -> Result<bool, CliError> {
         print_error(&self.words()?);
+        // A grant that is not coverable cannot be stored.
+        let file = self.file.filter(|_| self.grant.not_coverable().is_none());
         loop {
             print_error("Trust it? [y/o/N/?] ");
             let Some(line) = line().await else {
                 print_error("\n");
                 return Ok(false);
             };
-            match (line.trim(), self.file) {
+            match (line.trim(), file) {
                 ("y" | "Y" | "yes", Some(file)) => {
                     let added = file.add(self.place, self.grant, SystemClock.now());
                     added.map_err(|error| failed(file, &error))?;
@@ -72,7 +151,7 @@ impl TrustRequest<'_> {
                 ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
                 ("" | "n" | "N" | "no", _) => return Ok(false),
                 _ => print_error(
-                    "  y  yes, until its declarations change (`logue trust remove` withdraws it)\n  \
+                    "  y  yes, until its declarations or these files change (`logue trust remove` withdraws it)\n  \
                      o  once, for this command\n  \
                      n  no: each call of these tools requires approval\n",
                 ),
@@ -81,7 +160,6 @@ impl TrustRequest<'_> {
     }
 
     fn words(&self) -> Result<String, CliError> {
-        let lines = self.grant.lines();
         let known = self.file.map(|file| {
             let known = file.known(self.place);
             known.map_err(|error| failed(file, &error))
@@ -94,21 +172,46 @@ impl TrustRequest<'_> {
                 "\n{name} has different declarations than those you trusted (- before, + now):\n"
             ),
         };
-        let known = known.map(|known| known.declares);
-        let was = |line: &String| known.as_ref().is_some_and(|known| known.contains(line));
-        for line in known.iter().flatten().filter(|line| !lines.contains(line)) {
-            text.push_str(&format!("  │ - {}\n", single(line)));
+        for line in diff(self.grant, known.as_ref()) {
+            text.push_str(&format!("  │ {}\n", single(&line)));
         }
-        for line in &lines {
-            let mark = match (&known, was(line)) {
-                (None, _) => "",
-                (Some(_), true) => "  ",
-                (Some(_), false) => "+ ",
-            };
-            text.push_str(&format!("  │ {mark}{}\n", single(line)));
+        if !self.grant.files().is_empty() {
+            text.push_str(
+                "Trust covers the content of these files, and not what they load in turn.\n",
+            );
+        }
+        if let Some(reason) = self.grant.not_coverable() {
+            text.push_str(&format!(
+                "The question returns at the next command, because of a file. {}\n",
+                single(&reason)
+            ));
         }
         Ok(text)
     }
+}
+
+/// Returns the lines and files of a grant, after the differences from an earlier one.
+fn diff(grant: &Grant, known: Option<&Trusted>) -> Vec<String> {
+    let files = grant.files().into_iter();
+    let files = files.map(|file| (format!("file {}", file.name), file.name));
+    let lines = grant.lines().into_iter().map(|line| (line.clone(), line));
+    let Some(known) = known else {
+        return lines.chain(files).map(|(text, _)| text).collect();
+    };
+    let changes = grant.changes_since(known);
+    let is_changed = |subject: &str| {
+        changes.iter().any(|change| match change {
+            GrantChange::Added { declares } => declares == subject,
+            GrantChange::FileAdded { path } | GrantChange::FileChanged { path } => path == subject,
+            _ => false,
+        })
+    };
+    let same = lines
+        .chain(files)
+        .filter(|(_, subject)| !is_changed(subject));
+    let same = same.map(|(text, _)| format!("  {text}"));
+    let changed = changes.iter().map(ToString::to_string);
+    changed.chain(same).collect()
 }
 
 /// Returns escaped text of a prompt on one line.

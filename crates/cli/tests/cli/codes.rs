@@ -10,6 +10,7 @@ use logue_source::DiagnosticCode;
 const OWN: &[&str] = &[
     "approval_expired",
     "approval_not_expired",
+    "approval_stale",
     "audit_write_failed",
     "chat_message_shape_invalid",
     "harness_path_classification_ambiguous",
@@ -43,6 +44,7 @@ const OWN: &[&str] = &[
     "transcript_locked",
     "transcript_write_failed",
     "tool_not_permitted",
+    "trust_not_coverable",
     "trust_unavailable",
     "turn_cancelled",
     "turn_interrupted",

@@ -49,6 +49,7 @@ mod tools;
 mod transcript;
 mod transcript_ends;
 mod trust;
+mod trusted_content;
 mod view;
 mod waiting;
 

@@ -159,7 +159,6 @@ fn a_model_grants_itself_no_tools() {
             "helper.md",
             "<config model=\"m\"/>\n<user><agent src=\"inner.md\" local/></user>\n",
         ),
-        ("inner.md", "<config model=\"m\"/>\n"),
     ]);
     let url = server.base_url();
     let ran = run(
@@ -176,7 +175,7 @@ fn a_model_grants_itself_no_tools() {
     for refused in &results[..5] {
         assert!(refused.contains("tools do not write it"), "{refused}");
     }
-    // What only the agent names is not known before it is asked.
+    // A prompt that the agent names and that does not exist yet is not an agent afterwards.
     assert!(results[5].contains("appended"), "{}", results[5]);
     assert!(
         results[6].contains("a tool wrote it in this run"),

@@ -1,11 +1,13 @@
 //! `python`: runs one short program.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
+use crate::covered::{UNBOUND, command_digest};
 use crate::sandbox::Sandbox;
 use crate::shell::{Program, ShellOptions, outcome};
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
@@ -58,24 +60,22 @@ impl Python {
         }
     }
 
-    async fn run(&self, arguments: &Arguments) -> ToolResult {
+    /// Runs the program if it is the approved one.
+    async fn run(&self, arguments: &Arguments, approved: Option<&str>) -> ToolResult {
         let code = match code(arguments) {
             Ok(code) => code,
             Err(reason) => return ToolResult::error("E-CALL-SCHEMA", reason),
         };
-        let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
-        let path = self.options.environment.iter().find(is_path);
-        let path = path.map(|(_, value)| value.as_os_str());
-        let name = OsStr::new("python3");
-        let found = self
-            .sandbox
-            .find(name, path)
-            .or_else(|_| self.sandbox.find(name, Some(OsStr::new(FALLBACK_PATH))));
-        let Ok(python) = found else {
+        let Some(python) = self.interpreter() else {
             return ToolResult::failure(
                 "there is no `python3` here that the sandbox can read, so the program was not run",
             );
         };
+        if let Some(approved) = approved
+            && self.digest(&code).await.as_deref() != Ok(approved)
+        {
+            return ToolResult::stale("Python is another program since this call was approved");
+        }
         let program = Program {
             words: vec![python.into(), "-I".into(), "-".into()],
             folder: None,
@@ -85,6 +85,26 @@ impl Python {
         };
         outcome(program.run().await, &self.options)
     }
+
+    fn interpreter(&self) -> Option<PathBuf> {
+        let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
+        let path = self.options.environment.iter().find(is_path);
+        let path = path.map(|(_, value)| value.as_os_str());
+        let name = OsStr::new("python3");
+        let found = self.sandbox.find(name, path);
+        let fallback = || self.sandbox.find(name, Some(OsStr::new(FALLBACK_PATH)));
+        found.or_else(|_| fallback()).ok()
+    }
+
+    /// Returns a digest of the program and its interpreter.
+    async fn digest(&self, code: &str) -> Result<String, String> {
+        let python = self.interpreter();
+        let words = ["python3", "-I", "-", code].map(str::to_owned);
+        // The program starts in an empty directory, so its words name no file.
+        let work = move || command_digest(None, &words, python.as_deref());
+        let digest = tokio::task::spawn_blocking(work).await;
+        digest.unwrap_or_else(|error| Err(error.to_string()))
+    }
 }
 
 impl Tool for Python {
@@ -93,7 +113,7 @@ impl Tool for Python {
     }
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
-        Box::pin(self.run(call.arguments))
+        Box::pin(self.run(call.arguments, call.approved))
     }
 
     /// Arguments that are not JSON are a program.
@@ -103,14 +123,19 @@ impl Tool for Python {
 
     /// Shows the program.
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
-        let text = match code(call.arguments) {
-            Ok(code) => {
-                let lines: Vec<String> = code.lines().map(escape_unambiguous).collect();
-                format!("Runs this in Python:\n{}\n", lines.join("\n"))
-            }
-            Err(reason) => format!("The call would fail: {}\n", escape_unambiguous(&reason)),
-        };
-        Box::pin(std::future::ready(Some(Preview::new(text))))
+        Box::pin(async move {
+            let code = match code(call.arguments) {
+                Ok(code) => code,
+                Err(reason) => {
+                    let text = format!("The call would fail: {}\n", escape_unambiguous(&reason));
+                    return Some(Preview::new(text));
+                }
+            };
+            let lines: Vec<String> = code.lines().map(escape_unambiguous).collect();
+            let preview = Preview::new(format!("Runs this in Python:\n{}\n", lines.join("\n")));
+            let digest = self.digest(&code).await;
+            Some(preview.with_fingerprint(digest.unwrap_or_else(|_| UNBOUND.to_owned())))
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Server addresses as prompts write them: `stdio:COMMAND` or a URL.
 
+use crate::server_words::server_words;
 use crate::{ToolServerError, ToolServerErrorKind};
 
 /// The address of a server.
@@ -19,7 +20,7 @@ impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, ToolServerError> {
         let text = text.trim();
         if let Some(command) = text.strip_prefix("stdio:") {
-            let words = words(command).map_err(|why| fault(format!("`{text}`: {why}")))?;
+            let words = server_words(command).map_err(|why| fault(format!("`{text}`: {why}")))?;
             if words.first().is_none_or(String::is_empty) {
                 return Err(fault(format!("`{text}` names no command")));
             }
@@ -66,40 +67,6 @@ fn fault(message: String) -> ToolServerError {
         "write `stdio:COMMAND ARGUMENTS…` for a program, or `https://HOST/PATH`; a word with spaces \
          requires quotes",
     )
-}
-
-/// Splits a command at white space, except inside quotes and after a backslash.
-fn words(text: &str) -> Result<Vec<String>, &'static str> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match (quote, character) {
-            (_, '\0') => return Err("no argument can hold a NUL byte"),
-            (Some(open), _) if open == character => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (Some('"') | None, '\\') => match characters.next() {
-                // Between double quotes a backslash is literal unless it escapes a quote or
-                // backslash.
-                Some(escaped) if quote.is_none() || matches!(escaped, '"' | '\\') => {
-                    word.get_or_insert_default().push(escaped);
-                }
-                Some(other) => word.get_or_insert_default().extend(['\\', other]),
-                None => return Err("it ends with a lone backslash"),
-            },
-            (None, space) if space.is_whitespace() => words.extend(word.take()),
-            (_, other) => word.get_or_insert_default().push(other),
-        }
-    }
-    if quote.is_some() {
-        return Err("a quote is never closed");
-    }
-    words.extend(word);
-    Ok(words)
 }
 
 #[cfg(test)]

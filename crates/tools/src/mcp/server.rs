@@ -25,6 +25,7 @@ use super::options::McpOptions;
 use super::outcome::{outcome, server_result};
 use super::process::Process;
 use super::transport::ServerTransport;
+use crate::covered::command_digest;
 use crate::output::BoundedBuffer;
 use crate::{Fetcher, ToolResult};
 
@@ -50,6 +51,8 @@ pub(crate) struct Server {
     listing: Mutex<()>,
     changed: Arc<AtomicBool>,
     cached: Option<PathBuf>,
+    /// The digest of the files that the command names, when the run began.
+    digest: Option<String>,
 }
 
 /// A connection.
@@ -78,10 +81,15 @@ impl Server {
             };
             cache.file(&[name, folder, &settings])
         });
+        let digest = match &address {
+            Address::Command(words) => command_digest(Some(&folder), words, None).ok(),
+            Address::Http(_) => None,
+        };
         Self {
             name: name.to_owned(),
             address,
             folder,
+            digest,
             host: Host::new(roots),
             options,
             network,
@@ -92,6 +100,24 @@ impl Server {
             changed: Arc::new(AtomicBool::new(false)),
             cached,
         }
+    }
+
+    /// Returns a digest of the files that the command names, or of the address.
+    pub(crate) async fn fingerprint(&self) -> String {
+        match self.files().await {
+            Some(digest) => digest,
+            None => crate::digest::sha256(self.name.as_bytes()),
+        }
+    }
+
+    /// Returns a digest of the files that the command names; `None` if there is none.
+    async fn files(&self) -> Option<String> {
+        let Address::Command(words) = &self.address else {
+            return None;
+        };
+        let (folder, words) = (self.folder.clone(), words.clone());
+        let work = move || command_digest(Some(&folder), &words, None);
+        tokio::task::spawn_blocking(work).await.ok()?.ok()
     }
 
     /// Returns the catalog if it is in memory.
@@ -261,6 +287,10 @@ impl Server {
     }
 
     async fn start(&self, words: &[String], limit: Duration) -> Result<Link, String> {
+        // A tool of the run may have written them since.
+        if self.files().await != self.digest {
+            return Err("a file of its command has changed since the run began".to_owned());
+        }
         let (mut process, out, into) = Process::start(words, &self.folder, &self.options)?;
         let faults = Arc::new(Faults::default());
         let lines = Lines::new(out, into, self.options.message_bytes, Arc::clone(&faults));

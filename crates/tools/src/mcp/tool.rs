@@ -56,6 +56,10 @@ impl Tool for McpTool {
             self.server.call(&self.name, arguments).await
         })
     }
+
+    fn fingerprint<'a>(&'a self, _: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { Some(format!("{} {}", self.server.fingerprint().await, self.name)) })
+    }
 }
 
 /// The tools that one declaration uses from a server.

@@ -41,7 +41,10 @@ pub struct Router {
 pub struct ToolRequest<'a> {
     /// The call as the model wrote it.
     pub call: &'a ToolCall,
-    /// The fingerprint of the approved preview, if approval was needed.
+    /// The fingerprint of the approved call, if approval was needed.
+    ///
+    /// It is the result of [`Router::fingerprint`] when the call was shown. A call with another
+    /// fingerprint is not run.
     pub approved: Option<&'a str>,
     /// The conversation of the call, for cancellation within one conversation.
     pub conversation: Option<&'a str>,
@@ -58,7 +61,7 @@ impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
 }
 
 impl<'a> ToolRequest<'a> {
-    /// Sets the fingerprint of the approved preview.
+    /// Sets the fingerprint of the approved call.
     #[must_use]
     pub fn with_approval(mut self, fingerprint: Option<&'a str>) -> Self {
         self.approved = fingerprint;
@@ -152,6 +155,25 @@ impl Router {
         tool.preview(invocation).await
     }
 
+    /// Returns the fingerprint that an approval binds: of the tool, the arguments and everything else
+    /// that determines the effect.
+    ///
+    /// `shown` is the preview of the call; its fingerprint is the one of the effect that it shows.
+    ///
+    /// The result is independent of the place: the same call on another machine, with the same files
+    /// below the directory of the prompt, has the same fingerprint.
+    pub async fn fingerprint(&self, call: &ToolCall, shown: Option<&Preview>) -> Option<String> {
+        let tool = self.toolbox.get(&call.name)?;
+        let parameters = &tool.definition().parameters;
+        let split = call.arguments.split_deadline(parameters).ok()?;
+        let invocation = ToolInvocation::new(&call.id, &split.arguments);
+        let effect = match shown.and_then(|preview| preview.fingerprint.clone()) {
+            Some(effect) => Some(effect),
+            None => tool.fingerprint(invocation).await,
+        };
+        Some(approval_fingerprint(call, effect.as_deref()))
+    }
+
     async fn run(&self, request: ToolRequest<'_>, mut in_flight: InFlightCall) -> ToolResult {
         let ToolRequest { call, approved, .. } = request;
         let Some(tool) = self.toolbox.get(&call.name) else {
@@ -172,7 +194,21 @@ impl Router {
             let what = format!("the call was cancelled before it began ({reason}); it was not run");
             return ToolResult::error("E-TOOL-CANCELLED", what);
         }
-        let running = tool.call(ToolInvocation::new(&call.id, arguments).with_approval(approved));
+        let invocation = ToolInvocation::new(&call.id, arguments);
+        let effect = match approved {
+            Some(_) => tool.fingerprint(invocation).await,
+            None => None,
+        };
+        if approved
+            .is_some_and(|approved| approved != approval_fingerprint(call, effect.as_deref()))
+        {
+            return ToolResult::stale(format_args!(
+                "what a call of `{}` executes has changed since this one was approved",
+                call.name
+            ));
+        }
+        // The tool compares once more, right before its effect.
+        let running = tool.call(invocation.with_approval(effect.as_deref()));
         tokio::select! {
             biased;
             reason = in_flight.cancelled() => ToolResult::error(
@@ -185,6 +221,15 @@ impl Router {
             outcome = within(deadline, running) => outcome,
         }
     }
+}
+
+/// Returns the fingerprint of a call whose tool has the fingerprint `effect`.
+fn approval_fingerprint(call: &ToolCall, effect: Option<&str>) -> String {
+    let parts = serde_json::json!(["call-1", call.name, call.arguments.as_str(), effect]);
+    format!(
+        "sha256:{}",
+        crate::digest::sha256(parts.to_string().as_bytes())
+    )
 }
 
 /// Runs a call with an optional deadline.

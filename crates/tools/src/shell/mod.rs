@@ -14,17 +14,18 @@ mod report;
 mod words;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-pub(crate) use program::Program;
+pub(crate) use program::{Program, locate};
 pub(crate) use report::outcome;
 pub use words::{CommandError, command_words};
 
+use crate::covered::{UNBOUND, command_digest};
 use crate::sandbox::Sandbox;
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
 use logue_source::{escape_unambiguous, quote_word};
@@ -186,14 +187,27 @@ impl ShellTool {
         })
     }
 
-    async fn run(&self, arguments: &Arguments) -> ToolResult {
+    /// Runs the command if it is the approved one.
+    async fn run(&self, arguments: &Arguments, approved: Option<&str>) -> ToolResult {
         let arguments = match argument_vector(arguments) {
             Ok(arguments) => arguments,
             Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
         };
-        let words = self.command.iter().cloned().chain(arguments);
+        let words: Vec<String> = self.command.iter().cloned().chain(arguments).collect();
+        if let Some(approved) = approved {
+            match self.digest(words.clone()).await {
+                Err(reason) => return ToolResult::stale(unbound(&reason)),
+                Ok(digest) if digest != approved => {
+                    let line = line(words.iter());
+                    return ToolResult::stale(format_args!(
+                        "`{line}` executes something else since it was approved"
+                    ));
+                }
+                Ok(_) => {}
+            }
+        }
         let program = Program {
-            words: words.map(OsString::from).collect(),
+            words: words.into_iter().map(OsString::from).collect(),
             folder: Some(self.folder.clone()),
             input: None,
             sandbox: self.options.sandbox.clone(),
@@ -201,6 +215,21 @@ impl ShellTool {
         };
         outcome(program.run().await, &self.options)
     }
+
+    /// Returns a digest of the command, its executable and the files that it names.
+    async fn digest(&self, words: Vec<String>) -> Result<String, String> {
+        let name = words.first().map(OsStr::new).unwrap_or_default();
+        let executable = locate(name, &self.folder, &self.options.sandbox, &self.options).ok();
+        let folder = self.folder.clone();
+        let work = move || command_digest(Some(&folder), &words, executable.as_deref());
+        let digest = tokio::task::spawn_blocking(work).await;
+        digest.unwrap_or_else(|error| Err(error.to_string()))
+    }
+}
+
+/// Describes a command that no approval can be bound to.
+fn unbound(reason: &str) -> String {
+    format!("an approval cannot be bound to the files of this command ({reason})")
 }
 
 impl Tool for ShellTool {
@@ -209,20 +238,30 @@ impl Tool for ShellTool {
     }
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
-        Box::pin(self.run(call.arguments))
+        Box::pin(self.run(call.arguments, call.approved))
     }
 
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
-        let text = match argument_vector(call.arguments) {
-            Ok(arguments) => {
-                let line = line(self.command.iter().chain(&arguments));
-                let folder = self.folder.to_string_lossy();
-                format!("Runs in {}:\n{line}\n", quote_word(&folder))
-            }
-            Err(reason) => format!("The call would fail: {}\n", escape_unambiguous(&reason)),
-        };
-        Box::pin(std::future::ready(Some(Preview::new(text))))
+        Box::pin(async move {
+            let arguments = match argument_vector(call.arguments) {
+                Ok(arguments) => arguments,
+                Err(reason) => return Some(would_fail(&reason)),
+            };
+            let words: Vec<String> = self.command.iter().cloned().chain(arguments).collect();
+            let line = line(words.iter());
+            let folder = self.folder.to_string_lossy();
+            let text = format!("Runs in {}:\n{line}\n", quote_word(&folder));
+            Some(match self.digest(words).await {
+                Ok(digest) => Preview::new(text).with_fingerprint(digest),
+                Err(reason) => would_fail(&unbound(&reason)),
+            })
+        })
     }
+}
+
+fn would_fail(reason: &str) -> Preview {
+    let text = format!("The call would fail: {}\n", escape_unambiguous(reason));
+    Preview::new(text).with_fingerprint(UNBOUND)
 }
 
 /// Formats words for a person.

@@ -1,7 +1,7 @@
 //! A program that runs once and ends with all of its processes.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -104,21 +104,8 @@ impl Program<'_> {
         let Some(name) = self.words.first_mut() else {
             return Err(ExitReason::NotStarted("no command is named".to_owned()));
         };
-        let path = if name.as_encoded_bytes().contains(&b'/') {
-            let folder = self.folder.clone().unwrap_or_default();
-            let path = folder.join(&*name);
-            if path.is_file() && !self.sandbox.can_read(&path) {
-                Err(Some(path))
-            } else {
-                Ok(path)
-            }
-        } else {
-            let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
-            let path = self.options.environment.iter().find(is_path);
-            self.sandbox
-                .find(name, path.map(|(_, value)| OsStr::new(value)))
-        };
-        match path {
+        let folder = self.folder.clone().unwrap_or_default();
+        match locate(name, &folder, &self.sandbox, self.options) {
             Ok(path) => {
                 *name = path.into();
                 Ok(())
@@ -134,6 +121,28 @@ impl Program<'_> {
             ))),
         }
     }
+}
+
+/// Returns the path of the program `name`: in the directory, or in `PATH` for a name without `/`.
+///
+/// The error contains a program that exists and that the sandbox cannot read.
+pub(crate) fn locate(
+    name: &OsStr,
+    folder: &Path,
+    sandbox: &Sandbox,
+    options: &ShellOptions,
+) -> Result<PathBuf, Option<PathBuf>> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        let path = folder.join(name);
+        return if path.is_file() && !sandbox.can_read(&path) {
+            Err(Some(path))
+        } else {
+            Ok(path)
+        };
+    }
+    let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
+    let path = options.environment.iter().find(is_path);
+    sandbox.find(name, path.map(|(_, value)| OsStr::new(value)))
 }
 
 /// Both output streams, separate and limited.

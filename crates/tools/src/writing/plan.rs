@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
@@ -38,7 +39,7 @@ impl Plan {
         approved: Option<&str>,
     ) -> Result<String, String> {
         if let Some(approved) = approved
-            && self.fingerprint(&self.before()?) != approved
+            && self.fingerprint(&self.before()?, scope) != approved
         {
             let names = self
                 .changes
@@ -61,9 +62,8 @@ impl Plan {
             Ok((plan, before))
         });
         match planned {
-            Ok((plan, before)) => {
-                Preview::new(plan.text(&before, scope)).with_fingerprint(plan.fingerprint(&before))
-            }
+            Ok((plan, before)) => Preview::new(plan.text(&before, scope))
+                .with_fingerprint(plan.fingerprint(&before, scope)),
             Err(reason) => Preview::new(format!(
                 "The call would fail: {}\n",
                 escape_unambiguous(&reason)
@@ -89,14 +89,18 @@ impl Plan {
     }
 
     /// Returns a digest of the paths, the current contents and the new contents.
-    fn fingerprint(&self, before: &[Before]) -> String {
+    ///
+    /// Paths are relative to their root, since another machine may resume the turn.
+    fn fingerprint(&self, before: &[Before], scope: &AccessScope) -> String {
         let mut digest = Sha256::new();
         let mut part = |bytes: &[u8]| {
             digest.update((bytes.len() as u64).to_le_bytes());
             digest.update(bytes);
         };
         for (change, before) in self.changes.iter().zip(before) {
-            part(change.target.real.as_os_str().as_encoded_bytes());
+            let (root, path) = place(&change.target.real, scope);
+            part(&(root as u64).to_le_bytes());
+            part(path.as_os_str().as_encoded_bytes());
             match before {
                 Before::Absent => part(b"absent"),
                 Before::Content(content) => {
@@ -121,6 +125,13 @@ impl Plan {
         }
         format!("sha256:{:x}", digest.finalize())
     }
+}
+
+/// Returns the number of a file's root and the path below it.
+fn place<'p>(real: &'p Path, scope: &AccessScope) -> (usize, &'p Path) {
+    let mut roots = scope.roots.folders().iter().enumerate();
+    let found = roots.find_map(|(at, root)| Some((at, real.strip_prefix(root).ok()?)));
+    found.unwrap_or((usize::MAX, real))
 }
 
 /// Returns the numbers of added and removed lines between two contents.

@@ -19,6 +19,7 @@ use crate::setup::mcp::servers_with;
 use crate::setup::network::fetcher;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, signalled};
+use crate::setup::trust::{self, TrustReason, grant_of, place_of, single};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
@@ -26,7 +27,12 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
         vec![ServerToolRequest::new(arguments.from.clone(), ".")]
     } else {
-        declared(Path::new(&arguments.from))?
+        let path = Path::new(&arguments.from);
+        let servers = declared(path)?;
+        if !servers.is_empty() && !arguments.trust {
+            require_trust(path, &settings)?;
+        }
+        servers
     };
     if wanted.is_empty() {
         let name = escape_untrusted(&arguments.from);
@@ -109,6 +115,23 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
         .collect();
     let line = format!("  {}({})  {first}", tool.name, names.join(", "));
     format!("{}\n", escape_untrusted(line.trim_end()))
+}
+
+/// Refuses a prompt that is not trusted: listing the tools of a server starts it.
+fn require_trust(path: &Path, settings: &Settings) -> Result<(), CliError> {
+    let grant = grant_of(path, settings)?;
+    let place = place_of(Some(path));
+    let reason = TrustReason::find(&settings.trust, trust::file().as_ref(), &place, &grant)?;
+    if reason.is_trusted() {
+        return Ok(());
+    }
+    let name = single(&path.display().to_string());
+    let message =
+        format!("`{name}` is not trusted, so the servers that it declares are not started");
+    Err(CliError::user("E-MCP-SERVER-NOT-TRUSTED", message).with_help(format!(
+        "look at what it declares with `logue trust explain {name}`, then `logue trust add {name}`, \
+         or --trust for this command"
+    )))
 }
 
 /// Returns the servers that a prompt and its imports declare.
