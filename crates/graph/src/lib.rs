@@ -10,53 +10,65 @@
 //!
 //! ```
 //! use logue_graph::{
-//!     CountingIds, END, Field, FieldType, GraphBuilder, Invocation, List, StateSchema, EdgeTarget, Update,
+//!     CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, Invocation, List, Reducer, State,
+//!     StateSchema, Update,
 //! };
+//! use serde::{Deserialize, Serialize};
 //! use serde_json::json;
+//!
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+//! #[serde(tag = "role", rename_all = "lowercase")]
+//! enum Message {
+//!     User { content: String },
+//!     Assistant { content: String, calls: Vec<String> },
+//!     Tool { call: String, result: String },
+//! }
+//!
+//! fn messages(state: &State) -> Option<&List<Message>> {
+//!     state.list_of("messages")
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let schema = StateSchema::new()
-//!     .with(Field::appended("messages", "ChatMessage"))
+//!     .with(Field::typed::<Message>("messages", "Message").with_reducer(Reducer::Append))
 //!     .with(Field::new("asked", FieldType::Int));
 //!
 //! let graph = GraphBuilder::new(schema)
 //!     .add_node_fn("model", |ctx| async move {
-//!         let messages = ctx.state().list("messages").map_or(0, List::len);
 //!         let asked = ctx.state().json("asked").and_then(|n| n.as_i64()).unwrap_or(0);
 //!         // A real node sends the messages to a model here.
-//!         let reply = match messages {
-//!             1 => json!({ "role": "assistant", "content": "", "tool_calls": [{ "id": "c1" }] }),
-//!             _ => json!({ "role": "assistant", "content": "It is noon." }),
+//!         let reply = match messages(ctx.state()).map_or(0, List::len) {
+//!             1 => Message::Assistant { content: String::new(), calls: vec!["c1".into()] },
+//!             _ => Message::Assistant { content: "It is noon.".into(), calls: Vec::new() },
 //!         };
 //!         Ok(Update::new().with("messages", vec![reply]).with("asked", json!(asked + 1)))
 //!     })
 //!     .add_node_fn("tools", |_| async {
-//!         let result = json!({ "role": "tool", "tool_call_id": "c1", "content": "12:00" });
+//!         let result = Message::Tool { call: "c1".into(), result: "12:00".into() };
 //!         Ok(Update::new().with("messages", vec![result]))
 //!     })
 //!     .entry("model")
 //!     .add_conditional_edge("model", [EdgeTarget::node("tools"), END], |state| {
-//!         let last = state.list("messages").and_then(List::last);
-//!         match last.and_then(|message| message.get("tool_calls")) {
-//!             Some(_) => EdgeTarget::node("tools"),
-//!             None => END,
+//!         match messages(state).and_then(List::last) {
+//!             Some(Message::Assistant { calls, .. }) if !calls.is_empty() => EdgeTarget::node("tools"),
+//!             _ => END,
 //!         }
 //!     })
 //!     .add_edge("tools", "model")
 //!     .compile(CountingIds::new())?;
 //!
-//! let question = json!({ "role": "user", "content": "What time is it?" });
-//! let start = Invocation::new(Update::new().with("messages", vec![question]));
+//! let ask = |content: &str| Update::new().with("messages", vec![Message::User { content: content.into() }]);
+//! let start = Invocation::new(ask("What time is it?"));
 //! let done = graph.invoke(start).await.completed().ok_or("the run did not end")?;
 //!
-//! let messages = done.state.list("messages").ok_or("no messages")?;
-//! assert_eq!(messages.len(), 4); // the question, the call, its result, the answer
+//! let all = messages(&done.state).ok_or("no messages")?;
+//! assert_eq!(all.len(), 4); // the question, the call, its result, the answer
 //! assert_eq!(done.state.json("asked"), Some(&json!(2)));
 //!
 //! // The new state is where the next turn starts. Its old messages are neither copied nor checked.
 //! let mut state = done.state;
-//! state.apply(Update::new().with("messages", vec![json!({ "role": "user", "content": "Sure?" })]))?;
+//! state.apply(ask("Sure?"))?;
 //! let next = graph.invoke(Invocation::from_state(state).with_session_id("s1")).await;
 //! assert_eq!(next.as_str(), "completed");
 //! # Ok(())

@@ -25,6 +25,7 @@ use futures_util::future::BoxFuture;
 
 /// The policy for failures in a node that runs several graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorPolicy {
     /// The first failure fails the node; the others are cancelled.
     ///

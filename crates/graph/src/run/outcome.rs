@@ -7,7 +7,7 @@ use crate::state::snapshot::State;
 
 /// The outcome of a run: completed, failed or suspended.
 ///
-/// The engine itself never panics.
+/// The engine itself never panics. There are exactly these three outcomes, so the enum is exhaustive.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome may be an error or a suspension"]
 pub enum RunOutcome {

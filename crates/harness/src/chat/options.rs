@@ -9,6 +9,7 @@ use crate::store::CancelMode;
 ///
 /// A session is busy while another of its turns runs or waits to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BusyPolicy {
     /// It waits in the inbox for its turn.
     #[default]
@@ -33,6 +34,7 @@ impl BusyPolicy {
 
 /// The policy for a message while a turn of its session waits for a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum PausedPolicy {
     /// Runs the message as an ordinary turn.
     ///

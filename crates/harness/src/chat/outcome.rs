@@ -10,6 +10,8 @@ use crate::store::{NewOutcome, OutcomeKind, StoredOutcome};
 use logue_graph::{SignalDescriptor, State};
 
 /// The outcome of a turn (harness-chat §5.2).
+///
+/// The contract defines exactly these three, so the enum is exhaustive.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "an outcome may be an error or a suspension"]
 pub enum ChatTurnOutcome {

@@ -10,6 +10,7 @@ use super::{ChatHarness, Inner};
 
 /// The turn that a signal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SignalTarget<'a> {
     /// The turn of that invocation.
     Invocation(&'a str),

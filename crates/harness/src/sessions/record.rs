@@ -10,6 +10,7 @@ use logue_graph::BoxFuture;
 
 /// The state of a session as it is stored.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SessionRecord {
     /// The session.
     pub session_id: String,

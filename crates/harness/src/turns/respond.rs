@@ -11,6 +11,7 @@ use super::error::DispatchError;
 
 /// The response to a transmission.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use = "a response may be an error or a suspension"]
 pub struct TurnResponse {
     /// The dispatch path; none if it could not be determined.
