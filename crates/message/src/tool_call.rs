@@ -100,7 +100,7 @@ impl Arguments {
         match serde_json::from_str::<Value>(&self.0) {
             Ok(Value::Object(object)) => Ok(object),
             Ok(other) => Err(ArgumentsError {
-                reason: format!("expected a JSON object, found {}", kind_of(&other)),
+                reason: format!("not a JSON object but {}", kind_of(&other)),
             }),
             Err(error) => Err(ArgumentsError {
                 reason: format!("not valid JSON: {error}"),

@@ -27,8 +27,8 @@ pub enum PrepareError {
     ToolsFromNetwork,
     /// A tool of an untrusted prompt requires approval, and the turn cannot suspend.
     #[error(
-        "{name} is not trusted, and its tool `{tool}` requires approval: the turn has no file to \
-         wait in"
+        "{name} is not trusted, and its tool `{tool}` requires approval, which a turn \
+         without a transcript cannot wait for"
     )]
     NotTrusted {
         /// The prompt.
@@ -37,7 +37,7 @@ pub enum PrepareError {
         tool: String,
     },
     /// A tool requires approval, there is no approver, and the turn cannot suspend.
-    #[error("a tool that requires approval needs a turn with a file to resume from")]
+    #[error("a tool that requires approval needs a turn with a transcript")]
     NoApprover,
     /// The last response calls a function that only the caller can run.
     #[error("the call of `{tool}` ({call_id}) in {name} requires its result")]
@@ -59,7 +59,7 @@ pub enum PrepareError {
     #[error(transparent)]
     Requirements(ProviderError),
     /// A cost limit is set and the price of the model is unknown.
-    #[error("a budget is given, and no price of the model `{model}` is known")]
+    #[error("a cost limit (--max-cost) is set, and the price of the model `{model}` is unknown")]
     NoPrice {
         /// The model.
         model: String,
@@ -159,6 +159,6 @@ fn no_input(is_answered: bool) -> &'static str {
     if is_answered {
         "the conversation ends with the assistant's answer: there is nothing to answer"
     } else {
-        "the prompt says nothing that a model could answer"
+        "the prompt has no message that a model could answer"
     }
 }

@@ -182,7 +182,7 @@ impl Budget {
             && spent.tokens >= most
         {
             return Err(BudgetExceeded(format!(
-                "the run has used {} tokens, agents included, and {most} are the most",
+                "the run has used {} tokens, agents included; its limit is {most}",
                 spent.tokens
             )));
         }
@@ -197,7 +197,7 @@ impl Budget {
             Some(_) => match spent.cost {
                 Some(cost) if cost < most => Ok(()),
                 cost => Err(BudgetExceeded(format!(
-                    "the run has cost {:.4} US dollars, agents included, and {most} are the most",
+                    "the run has cost {:.4} US dollars, agents included; its limit is {most}",
                     cost.unwrap_or(most)
                 ))),
             },

@@ -269,7 +269,7 @@ impl Output {
                 self.clear_spinner();
                 self.end_line();
                 print_error(&format!(
-                    "re-prompting: the answer does not match the schema: {}\n",
+                    "asking the model again, as its answer does not match the schema: {}\n",
                     escape_untrusted(&reason)
                 ));
                 self.busy("thinking".to_owned());

@@ -61,7 +61,7 @@ fn an_answer_is_the_json_that_the_schema_asks_for() {
             "{}",
             ran.stderr
         );
-        let warning = "re-prompting: the answer does not match the schema: it is not JSON";
+        let warning = "asking the model again, as its answer does not match the schema: it is not a single JSON value";
         assert!(ran.stderr.contains(warning), "{}", ran.stderr);
         assert_eq!(server.received().len(), 2);
         // The answer that did not count is nowhere.

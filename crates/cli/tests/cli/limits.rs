@@ -207,7 +207,7 @@ fn money_is_limited_by_known_prices() {
         let ran = ask(folder.path(), &server, &["run", "p.md"]);
         assert_eq!(ran.status, 2, "{}", ran.stderr);
         assert!(
-            ran.stderr.contains("no price of the model `m` is known"),
+            ran.stderr.contains("the price of the model `m` is unknown"),
             "{}",
             ran.stderr
         );

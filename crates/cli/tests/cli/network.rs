@@ -117,7 +117,7 @@ fn what_is_not_allowed_is_never_asked_for() {
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: if it may be fetched, give `--allow-host HOST`, or add "HOST" to `allowed_hosts` under [network] in logue.toml
-    error: invalid value 'exa mple' for '--allow-host <HOST>': `exa mple` names no host: it holds more than a host and a port; write `example.com`, `*.example.com`, `example.com:8080` or `private:wiki.local`
+    error: invalid value 'exa mple' for '--allow-host <HOST>': `exa mple` is not a host: expected a host name and, optionally, a port; write `example.com`, `*.example.com`, `example.com:8080` or `private:wiki.local`
 
     For more information, try '--help'.
     "#);

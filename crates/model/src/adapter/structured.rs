@@ -183,7 +183,7 @@ fn invalid(message: String, answer: ChatMessage) -> ProviderError {
 }
 
 fn not_json(error: &serde_json::Error) -> Violation {
-    Violation::new("", format!("it is not JSON and nothing else ({error})"))
+    Violation::new("", format!("it is not a single JSON value ({error})"))
 }
 
 /// Returns the content of a code fence, or the trimmed text without one.

@@ -372,7 +372,7 @@ fn checked(mut url: Url, error: impl Fn(&str) -> FetchError) -> Result<Url, Fetc
         .host_str()
         .is_none_or(|host| host.trim_end_matches('.').is_empty())
     {
-        return Err(error("it names no host"));
+        return Err(error("it has no host"));
     }
     url.set_fragment(None);
     Ok(url)

@@ -149,7 +149,7 @@ impl fmt::Display for HostRuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` names no host: {}; write `example.com`, `*.example.com`, `example.com:8080` or \
+            "`{}` is not a host: {}; write `example.com`, `*.example.com`, `example.com:8080` or \
              `private:wiki.local`",
             self.rule, self.why
         )
@@ -195,7 +195,7 @@ impl FromStr for HostRule {
             None => (false, text),
         };
         if text.contains(['/', '@', '?', '#', '\\', ' ']) {
-            return Err(error("it holds more than a host and a port"));
+            return Err(error("expected a host name and, optionally, a port"));
         }
         let (host, port) = match text.rsplit_once(':') {
             Some((_, inside)) if inside.contains(']') => (text, Port::Default),

@@ -52,11 +52,11 @@ pub(crate) async fn transport(
 
 /// Formats an error with its causes, and the remedy if authorization is required.
 pub(crate) fn why(error: &(dyn Error + 'static), name: &str) -> String {
-    let mut text = error.to_string();
+    let mut text = without_transport(&error.to_string());
     let mut cause = error.source();
     while let Some(inner) = cause {
         let words = inner.to_string();
-        if !text.contains(&words) {
+        if !text.contains(&words) && !words.contains("Transport [") {
             text.push_str(": ");
             text.push_str(&words);
         }
@@ -66,4 +66,15 @@ pub(crate) fn why(error: &(dyn Error + 'static), name: &str) -> String {
         text = format!("it requires authorization; `logue mcp login {name}` logs in ({text})");
     }
     text
+}
+
+/// Replaces the name of the library's transport in the text of an error.
+fn without_transport(text: &str) -> String {
+    let cause = text
+        .split_once("Transport [")
+        .and_then(|(_, rest)| rest.split_once("] error: "));
+    match cause {
+        Some((_, cause)) => format!("the connection failed: {cause}"),
+        None => text.to_owned(),
+    }
 }

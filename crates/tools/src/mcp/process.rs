@@ -1,6 +1,7 @@
 //! Servers that are programs, started without a shell in a process group.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,9 +56,15 @@ impl Process {
                 .stderr(Stdio::piped());
         });
         command.wrap(ProcessGroup::leader());
-        let mut child = command
-            .spawn()
-            .map_err(|error| format!("`{program}` could not be started: {error}"))?;
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            ErrorKind::NotFound if program.contains('/') => {
+                format!("`{program}` could not be started: it does not exist")
+            }
+            ErrorKind::NotFound => {
+                format!("`{program}` could not be started: it is not in PATH")
+            }
+            _ => format!("`{program}` could not be started: {error}"),
+        })?;
         let streams = (child.stdout().take(), child.stdin().take());
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
         let drain = child.stderr().take().map(|mut stream| {
@@ -107,7 +114,7 @@ impl Process {
         if words.is_empty() {
             status
         } else {
-            format!("{status}; it said: {words}")
+            format!("{status}; its standard error: {words}")
         }
     }
 

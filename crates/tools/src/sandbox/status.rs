@@ -112,13 +112,13 @@ impl Protection {
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Files => "files outside its folders",
-            Self::Truncation => "emptying files outside",
+            Self::Files => "files outside its directories",
+            Self::Truncation => "truncation of files outside",
             Self::Tcp => "TCP",
             Self::OtherNetwork => "UDP and other networks",
             Self::LocalSockets => "sockets of local services",
             Self::Signals => "signals to other processes",
-            Self::Leftovers => "processes left behind",
+            Self::Leftovers => "leftover processes",
             Self::Limits => "memory and processes",
         })
     }
@@ -220,10 +220,10 @@ impl fmt::Display for SandboxStatus {
             )?,
         }
         if !self.enforced.is_empty() {
-            write!(f, "; kept from: {}", list(&self.enforced))?;
+            write!(f, "; confined: {}", list(&self.enforced))?;
         }
         if !self.missing.is_empty() {
-            write!(f, "; NOT kept from: {}", list(&self.missing))?;
+            write!(f, "; NOT confined: {}", list(&self.missing))?;
         }
         Ok(())
     }

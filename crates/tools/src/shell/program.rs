@@ -111,11 +111,11 @@ impl Program<'_> {
                 Ok(())
             }
             Err(None) => Err(ExitReason::NotStarted(format!(
-                "`{}` could not be started: no folder of PATH has it",
+                "`{}` could not be started: it is not in PATH",
                 name.display()
             ))),
             Err(Some(closed)) => Err(ExitReason::Refused(format!(
-                "{} is outside of what the sandbox can read; name its folder under `readable` in \
+                "{} is outside of what the sandbox can read; name its directory under `readable` in \
                  `[tools]` of your own configuration",
                 closed.display()
             ))),

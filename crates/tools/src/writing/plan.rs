@@ -134,6 +134,12 @@ fn place<'p>(real: &'p Path, scope: &AccessScope) -> (usize, &'p Path) {
     found.unwrap_or((usize::MAX, real))
 }
 
+fn size(bytes: usize, lines: usize) -> String {
+    let ending = |count: usize| if count == 1 { "" } else { "s" };
+    let (byte_ending, line_ending) = (ending(bytes), ending(lines));
+    format!("{bytes} byte{byte_ending}, {lines} line{line_ending}")
+}
+
 /// Returns the numbers of added and removed lines between two contents.
 pub(crate) fn lines_changed(old: &[u8], new: &[u8]) -> (usize, usize) {
     Difference::between(old, new).counts()
@@ -193,8 +199,8 @@ fn write_change(change: &Change, before: &Before, scope: &AccessScope, out: &mut
     let difference = Difference::between(old, new);
     let (added, removed) = difference.counts();
     let what = match (before, &change.content) {
-        (Before::Absent, _) => format!("is made ({} bytes, {added} lines)", new.len()),
-        (_, None) => format!("is removed ({} bytes, {removed} lines)", old.len()),
+        (Before::Absent, _) => format!("is created ({})", size(new.len(), added)),
+        (_, None) => format!("is removed ({})", size(old.len(), removed)),
         _ if old == new => "stays as it is".to_owned(),
         _ => format!("changes (+{added} -{removed} lines)"),
     };

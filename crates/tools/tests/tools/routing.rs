@@ -310,7 +310,7 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
         ("", Some(r#"- "city" is a required property"#)),
         (r#"{"city": "Rome", "when": 1}"#, Some("'when'")),
         (r#"{"city": "Ro"#, Some("not valid JSON")),
-        (r#"["Rome"]"#, Some("expected a JSON object")),
+        (r#"["Rome"]"#, Some("not a JSON object but an array")),
     ];
     let router = router([tool(schema)]);
     for (arguments, fault) in table {

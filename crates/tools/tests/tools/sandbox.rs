@@ -527,17 +527,17 @@ fn a_sandbox_says_what_it_does_not_do() {
     assert!(!none.status().confines());
     assert_eq!(
         none.status().to_string(),
-        "no sandbox: there is no launcher to confine it; NOT kept from: files outside its folders, \
-         emptying files outside, TCP, UDP and other networks, sockets of local services, signals to \
-         other processes, processes left behind, memory and processes"
+        "no sandbox: there is no launcher to confine it; NOT confined: files outside its directories, \
+         truncation of files outside, TCP, UDP and other networks, sockets of local services, signals to \
+         other processes, leftover processes, memory and processes"
     );
     none.check().unwrap();
     let launched = Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox"));
     let off = launched.clone().with_mode(SandboxMode::Off);
     assert_eq!(
         off.status().to_string(),
-        "no sandbox: it is switched off; kept from: processes left behind, memory and processes; \
-         NOT kept from: files outside its folders, emptying files outside, TCP, UDP and other \
+        "no sandbox: it is switched off; confined: leftover processes, memory and processes; \
+         NOT confined: files outside its directories, truncation of files outside, TCP, UDP and other \
          networks, sockets of local services, signals to other processes"
     );
     let mut required = off;
@@ -581,7 +581,7 @@ async fn a_program_that_the_sandbox_cannot_read_is_named() {
         outcome.text,
         format!(
             "[E-SANDBOX-UNAVAILABLE: the command was not run: {} is outside of what the sandbox can read; name \
-             its folder under `readable` in `[tools]` of your own configuration]",
+             its directory under `readable` in `[tools]` of your own configuration]",
             program.display()
         )
     );

@@ -102,11 +102,11 @@ async fn an_answer_that_does_not_is_mended_once() {
         ("[]", r#"the value is not of type "object""#),
         (
             "It is Ada.",
-            "it is not JSON and nothing else (expected value at line 1 column 1)",
+            "it is not a single JSON value (expected value at line 1 column 1)",
         ),
         (
             r#"{"name": "Ada"} I hope this helps"#,
-            "it is not JSON and nothing else (trailing characters at line 1 column 17)",
+            "it is not a single JSON value (trailing characters at line 1 column 17)",
         ),
     ] {
         let asked = ask(says(&[text, r#"{"name": "Ada"}"#]), Some(person())).await;

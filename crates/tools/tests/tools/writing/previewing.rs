@@ -54,7 +54,7 @@ async fn a_preview_is_a_diff_and_changes_nothing() {
         (
             "write_file",
             json!({"path": "new.txt", "content": "x\u{1b}[2J\n"}),
-            "new.txt: is made (6 bytes, 1 lines)\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\\u{1b}[2J\n",
+            "new.txt: is created (6 bytes, 1 line)\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\\u{1b}[2J\n",
         ),
         (
             "append_to_file",
@@ -70,8 +70,8 @@ async fn a_preview_is_a_diff_and_changes_nothing() {
             "apply_patch",
             json!({ "input": patch }),
             "a.txt: changes (+1 -1 lines)\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n\
-             b.txt: is removed (5 bytes, 1 lines)\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n\
-             d/c.txt: is made (4 bytes, 1 lines)\n--- /dev/null\n+++ b/d/c.txt\n@@ -0,0 +1 @@\n+new\n",
+             b.txt: is removed (5 bytes, 1 line)\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n\
+             d/c.txt: is created (4 bytes, 1 line)\n--- /dev/null\n+++ b/d/c.txt\n@@ -0,0 +1 @@\n+new\n",
         ),
         (
             "write_file",
@@ -391,7 +391,7 @@ proptest! {
         if shown.text.contains("a.txt: is removed (0 bytes") {
             expected.remove("a.txt");
         }
-        if shown.text.contains("is made (0 bytes") {
+        if shown.text.contains("is created (0 bytes") {
             after.retain(|name, content| before.contains_key(name) || !content.is_empty());
         }
         prop_assert_eq!(after, expected, "{}", shown.text);
