@@ -14,8 +14,8 @@ use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, Timestamp};
 use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
 use logue_model::{
-    BoxFuture, Category, EventHandler, FinishReason, ModelEvent as Heard, ModelRequest,
-    ModelResponse, Provider, ProviderError, Usage,
+    BoxFuture, Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse,
+    Provider, ProviderError, Usage,
 };
 use logue_tools::{Tool, ToolInvocation, ToolResult, Toolbox};
 use serde_json::json;
@@ -163,8 +163,8 @@ impl Provider for Script {
         events: EventHandler<'a>,
     ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
         Box::pin(async move {
-            events(Heard::Reasoning(format!("thinks of {MARKER}")));
-            events(Heard::Text(format!("says {MARKER}")));
+            events(ModelEvent::Reasoning(format!("thinks of {MARKER}")));
+            events(ModelEvent::Text(format!("says {MARKER}")));
             tokio::task::yield_now().await;
             self.0.lock().unwrap().pop_front().unwrap()
         })
