@@ -2,6 +2,27 @@
 
 use crate::ProviderError;
 
+/// The least number of characters of a key that is replaced wherever it occurs.
+const MIN_SECRET_CHARS: usize = 8;
+
+/// Words that stand for a key where a server requires none.
+const PLACEHOLDERS: [&str; 5] = ["ollama", "none", "test", "dummy", "EMPTY"];
+
+/// Returns whether a key is too short or too common to be replaced wherever it occurs.
+///
+/// Messages would become unreadable: with the key `ollama`, every mention of that program. Such a key
+/// is replaced only where it is used as one, in a header or an address.
+///
+/// ```
+/// use logue_model::is_placeholder_key;
+///
+/// assert!(is_placeholder_key("ollama") && is_placeholder_key("short"));
+/// assert!(!is_placeholder_key("sk-abcdefgh"));
+/// ```
+pub fn is_placeholder_key(key: &str) -> bool {
+    key.chars().count() < MIN_SECRET_CHARS || PLACEHOLDERS.contains(&key)
+}
+
 /// Replaces every occurrence of the secrets in the message of `error`.
 ///
 /// Servers and libraries may quote the API key, or the password of the URL.
@@ -10,7 +31,42 @@ pub(crate) fn redact<'s>(
     secrets: impl IntoIterator<Item = &'s str>,
 ) -> ProviderError {
     for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
-        error.message = error.message.replace(secret, "[secret]");
+        if !is_placeholder_key(secret) {
+            error.message = error.message.replace(secret, "[secret]");
+            continue;
+        }
+        // As the key of a header, and as the password of an address.
+        for (before, after) in [("Bearer ", ""), ("x-api-key: ", ""), (":", "@")] {
+            let used = format!("{before}{secret}{after}");
+            let replaced = format!("{before}[secret]{after}");
+            error.message = error.message.replace(&used, &replaced);
+        }
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+    use crate::{Category, ProviderError};
+
+    #[test]
+    fn short_and_common_keys_are_replaced_only_where_they_are_keys() {
+        for (secret, message, expected) in [
+            ("ollama", "start ollama first", "start ollama first"),
+            ("ollama", "sent Bearer ollama", "sent Bearer [secret]"),
+            ("EMPTY", "EMPTY", "EMPTY"),
+            ("abc1234", "bad key abc1234", "bad key abc1234"),
+            (
+                "pass",
+                "http://ana:pass@host pass",
+                "http://ana:[secret]@host pass",
+            ),
+            ("abc12345", "bad key abc12345", "bad key [secret]"),
+            ("", "nothing", "nothing"),
+        ] {
+            let error = ProviderError::new(Category::Authentication, message);
+            assert_eq!(redact(error, [secret]).message, expected);
+        }
+    }
 }

@@ -91,9 +91,12 @@ impl ServerProbe {
         let url = Url::parse(&self.base_url).ok();
         let password = url.as_ref().and_then(Url::password);
         let values = self.headers.iter().map(|(_, value)| value.as_str());
-        // A header value is a scheme and a key; short words are not secrets.
+        // A header value is a scheme and a key.
         let words = values.flat_map(|value| value.split(' '));
-        redact(error, words.filter(|word| word.len() > 6).chain(password))
+        redact(
+            error,
+            words.filter(|word| *word != "Bearer").chain(password),
+        )
     }
 
     async fn detect(&self) -> Result<ServerReport, ProviderError> {

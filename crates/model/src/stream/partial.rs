@@ -86,14 +86,50 @@ impl PartialResponse {
 pub(crate) fn make_ids_unique(response: &mut ChatMessage, conversation: &[ChatMessage]) {
     let calls = conversation.iter().flat_map(|message| &message.tool_calls);
     let mut taken: BTreeSet<String> = calls.map(|call| call.id.clone()).collect();
+    // The message count separates the ids of this response from those of earlier ones.
+    let mut fresh = FreshIds::new(format!("call_{}", conversation.len()));
     for (index, call) in response.tool_calls.iter_mut().enumerate() {
-        let mut attempt = index;
-        while call.id.is_empty() || taken.contains(&call.id) {
-            // The message count separates the ids of this response from those of earlier ones.
-            call.id = format!("call_{}_{attempt}", conversation.len());
-            attempt += 1;
+        if call.id.is_empty() || taken.contains(&call.id) {
+            call.id = fresh.next_from(index, &taken);
         }
         taken.insert(call.id.clone());
+    }
+}
+
+/// A source of ids that tries each number once, so that many calls take linear time.
+struct FreshIds {
+    stem: String,
+    /// The next number to try.
+    next: usize,
+    /// The number of ids that were tried.
+    #[cfg(test)]
+    tried: usize,
+}
+
+impl FreshIds {
+    const fn new(stem: String) -> Self {
+        Self {
+            stem,
+            next: 0,
+            #[cfg(test)]
+            tried: 0,
+        }
+    }
+
+    /// Returns an id that is not taken, with a number from `least` on.
+    fn next_from(&mut self, least: usize, taken: &BTreeSet<String>) -> String {
+        self.next = self.next.max(least);
+        loop {
+            let id = format!("{}_{}", self.stem, self.next);
+            self.next += 1;
+            #[cfg(test)]
+            {
+                self.tried += 1;
+            }
+            if !taken.contains(&id) {
+                return id;
+            }
+        }
     }
 }
 
@@ -137,5 +173,26 @@ fn content_from(mut blocks: Vec<ContentBlock>) -> Content {
             },
         ] => Content::Text(std::mem::take(text)),
         _ => Content::Blocks(blocks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::FreshIds;
+
+    #[test]
+    fn ids_for_many_calls_are_tried_once_each() {
+        const CALLS: usize = 20_000;
+        // A server may choose the ids of the first half so that they collide with all later ones.
+        let mut taken: BTreeSet<String> =
+            (CALLS / 2..CALLS).map(|n| format!("call_1_{n}")).collect();
+        let mut fresh = FreshIds::new("call_1".to_owned());
+        for index in CALLS / 2..CALLS {
+            let id = fresh.next_from(index, &taken);
+            assert!(taken.insert(id));
+        }
+        assert!(fresh.tried <= 2 * CALLS, "{}", fresh.tried);
     }
 }

@@ -4,6 +4,8 @@
 //! an empty or duplicate id. The decoder accepts all of these and returns the calls in the order in
 //! which they began.
 
+use std::collections::BTreeMap;
+
 use logue_message::{CallKind, ContentBlock};
 use serde_json::Value;
 
@@ -18,6 +20,10 @@ pub(crate) struct ChatDecoder {
     text: String,
     reasoning: String,
     calls: Vec<PartialCall>,
+    /// The latest position in `calls` for each index.
+    by_index: BTreeMap<u64, usize>,
+    /// The first position in `calls` for each id.
+    by_id: BTreeMap<String, usize>,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
     /// Whether the model refused.
@@ -26,7 +32,6 @@ pub(crate) struct ChatDecoder {
 
 #[derive(Debug, Default)]
 struct PartialCall {
-    index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
@@ -165,6 +170,9 @@ impl ChatDecoder {
         };
         call.is_custom |= custom.is_some();
         merge_word(&mut call.id, id);
+        if !id.is_empty() && !self.by_id.contains_key(&call.id) {
+            self.by_id.insert(call.id.clone(), at);
+        }
         merge_word(&mut call.name, name);
         let piece = match body.and_then(|body| body.get(text)) {
             Some(Value::String(piece)) => piece.clone(),
@@ -201,20 +209,26 @@ impl ChatDecoder {
                 && !call.id.is_empty()
                 && call.id != id
         };
-        let found = if index.is_some() {
-            let at = self.calls.iter().rposition(|call| call.index == index);
-            at.filter(|at| !begins_another(&self.calls[*at]))
-        } else if id.is_empty() {
-            self.calls.len().checked_sub(1)
-        } else {
-            self.calls.iter().position(|call| call.id == id)
+        // Each piece looks at one call, so a response with many calls takes linear time.
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None if id.is_empty() => self.calls.len().checked_sub(1),
+            None => self.by_id.get(id).copied(),
         };
-        found.unwrap_or_else(|| {
-            self.calls.push(PartialCall {
-                index,
-                ..PartialCall::default()
-            });
-            self.calls.len() - 1
+        let fits = |at: &usize| {
+            self.calls.get(*at).is_some_and(|call| match index {
+                Some(_) => !begins_another(call),
+                // The id of a call may have grown since.
+                None => id.is_empty() || call.id == id,
+            })
+        };
+        known.filter(fits).unwrap_or_else(|| {
+            let at = self.calls.len();
+            if let Some(index) = index {
+                self.by_index.insert(index, at);
+            }
+            self.calls.push(PartialCall::default());
+            at
         })
     }
 }
