@@ -17,6 +17,9 @@ use crate::writing::{Change, MAX_FILE_BYTES, Plan, WriteTarget, decode_text};
 /// Maximum number of bytes that one patch writes and holds in memory.
 const MAX_TOTAL_BYTES: usize = 4 * MAX_FILE_BYTES;
 
+/// Maximum number of files that one patch changes.
+const MAX_FILES: usize = 1_000;
+
 const DESCRIPTION: &str = "Changes files by a patch, all of them or none. Its form:\n\
     *** Begin Patch\n\
     *** Add File: PATH\n\
@@ -53,6 +56,12 @@ fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
     }
     let unchanged = |reason: String| format!("{reason}. Nothing was changed");
     let sections = parse(&patch).map_err(unchanged)?;
+    let files: usize = sections.iter().map(Section::files).sum();
+    if files > MAX_FILES {
+        return Err(unchanged(format!(
+            "the patch names {files} files, and {MAX_FILES} are the most; make smaller patches"
+        )));
+    }
     let mut patched = Patched::new(scope);
     for section in &sections {
         patched.apply(section).map_err(unchanged)?;

@@ -13,6 +13,16 @@ pub(crate) struct Section<'a> {
     pub(crate) action: Action<'a>,
 }
 
+impl Section<'_> {
+    /// The number of paths that the section names.
+    pub(crate) const fn files(&self) -> usize {
+        match self.action {
+            Action::Update { to: Some(_), .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action<'a> {

@@ -33,9 +33,12 @@ impl Change {
 
 /// Commits the changes: writes the new contents beside the files, renames them, removes files.
 ///
+/// If one of them fails, those before it are undone: replaced and removed files are kept beside
+/// their places until all changes are made.
+///
 /// # Errors
-/// Returns a text for the model if a file cannot be written. It lists the files that were changed;
-/// usually none was.
+/// Returns a text for the model if a file cannot be written. It lists the files that could not be
+/// restored; usually there are none.
 pub(crate) fn commit(scope: &AccessScope, changes: &[Change]) -> Result<(), String> {
     let mut staged = Staged::default();
     for change in changes {
@@ -46,19 +49,19 @@ pub(crate) fn commit(scope: &AccessScope, changes: &[Change]) -> Result<(), Stri
     for change in changes {
         check_unchanged(&change.target).map_err(|error| failure(change, &error, &[], changes))?;
     }
-    let mut done: Vec<&str> = Vec::new();
-    for change in changes.iter().filter(|change| change.content.is_some()) {
-        scope.written.note(&change.target.real);
-        staged
-            .put(&change.target.real)
-            .map_err(|error| failure(change, &error, &done, changes))?;
-        done.push(&change.target.asked);
+    let mut done = Done::default();
+    let (written, removed): (Vec<&Change>, Vec<&Change>) =
+        changes.iter().partition(|change| change.content.is_some());
+    for change in written.into_iter().chain(removed) {
+        if change.content.is_some() {
+            scope.written.note(&change.target.real);
+        }
+        if let Err(error) = done.make(change, &mut staged) {
+            let kept = done.undo();
+            return Err(failure(change, &error, &kept, changes));
+        }
     }
-    for change in changes.iter().filter(|change| change.content.is_none()) {
-        std::fs::remove_file(&change.target.real)
-            .map_err(|error| failure(change, &error, &done, changes))?;
-        done.push(&change.target.asked);
-    }
+    done.keep();
     for change in changes {
         // The files are in place; a directory that cannot be synced does not undo that.
         drop(sync_folder(&change.target.real));
@@ -99,6 +102,72 @@ fn check_unchanged(target: &WriteTarget) -> io::Result<()> {
     }
 }
 
+/// The changes that were made, each with the file that was in its place.
+#[derive(Default)]
+struct Done<'a> {
+    changes: Vec<(&'a Change, Option<PathBuf>)>,
+}
+
+impl<'a> Done<'a> {
+    /// Makes a change and keeps the file that it replaces or removes.
+    fn make(&mut self, change: &'a Change, staged: &mut Staged) -> io::Result<()> {
+        let real = &change.target.real;
+        // Without hard links on this file system, the file is not restored.
+        let backup = change.target.metadata.as_ref().and_then(|_| {
+            let backup = temporary_name(real.parent().unwrap_or(Path::new("/")));
+            std::fs::hard_link(real, &backup).is_ok().then_some(backup)
+        });
+        let made = match change.content {
+            Some(_) => staged.put(real),
+            None => std::fs::remove_file(real),
+        };
+        match (&made, &backup) {
+            (Ok(()), _) => self.changes.push((change, backup)),
+            (Err(_), Some(backup)) => drop(std::fs::remove_file(backup)),
+            (Err(_), None) => {}
+        }
+        made
+    }
+
+    /// Undoes the changes, the last one first; returns the paths that stay changed.
+    fn undo(&mut self) -> Vec<&'a str> {
+        let mut changed = Vec::new();
+        for (change, backup) in self.changes.drain(..).rev() {
+            let real = &change.target.real;
+            let restored = match (backup, &change.target.metadata) {
+                (Some(backup), _) => std::fs::rename(backup, real),
+                (None, None) => std::fs::remove_file(real),
+                (None, Some(_)) => Err(io::ErrorKind::Unsupported.into()),
+            };
+            if restored.is_err() {
+                changed.push(change.target.asked.as_str());
+            }
+        }
+        changed.reverse();
+        changed
+    }
+
+    /// Removes the files that were replaced.
+    fn keep(&mut self) {
+        for (_, backup) in self.changes.drain(..) {
+            drop(backup.map(std::fs::remove_file));
+        }
+    }
+}
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+/// Returns a new name for a hidden file of this process.
+fn temporary_name(folder: &Path) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".{}-{number}.logue-tmp", std::process::id()))
+}
+
 /// Contents written to temporary files and not yet renamed; dropping removes them.
 #[derive(Default)]
 struct Staged {
@@ -111,7 +180,6 @@ struct Staged {
 impl Staged {
     /// Writes the content of a change to a temporary file beside its target.
     fn add(&mut self, change: &Change) -> io::Result<()> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let Some(content) = &change.content else {
             return Ok(());
         };
@@ -125,9 +193,7 @@ impl Staged {
         if folder.canonicalize()? != folder {
             return Err(io::Error::other("its folder became a link in the meantime"));
         }
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".{}-{number}.logue-tmp", std::process::id());
-        let temporary = folder.join(name);
+        let temporary = temporary_name(folder);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -207,4 +273,66 @@ fn give_owner(like: &Metadata, file: &File) -> io::Result<()> {
 
 fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Roots;
+
+    fn target(folder: &Path, name: &str) -> WriteTarget {
+        let real = folder.join(name);
+        WriteTarget {
+            asked: name.to_owned(),
+            metadata: std::fs::symlink_metadata(&real).ok(),
+            real,
+            is_link: false,
+        }
+    }
+
+    #[test]
+    fn a_failing_write_undoes_those_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        for name in ["changed", "removed"] {
+            std::fs::write(folder.join(name), "before").unwrap();
+        }
+        std::fs::create_dir_all(folder.join("blocked/full")).unwrap();
+        let inode = std::fs::metadata(folder.join("changed")).unwrap().ino();
+        let change = |name: &str, content: Option<&str>| Change {
+            target: target(&folder, name),
+            content: content.map(|text| text.as_bytes().to_vec()),
+            like: None,
+        };
+        let scope = AccessScope::new(Arc::new(Roots::new([folder.clone()]).unwrap()));
+        let reason = commit(
+            &scope,
+            &[
+                change("changed", Some("after")),
+                change("new/file", Some("after")),
+                change("removed", None),
+                // A directory can be neither replaced nor removed as a file.
+                change("blocked", None),
+            ],
+        )
+        .unwrap_err();
+        assert!(reason.contains("Nothing was changed"), "{reason}");
+        for name in ["changed", "removed"] {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            assert_eq!(text, "before", "{name}");
+        }
+        assert_eq!(
+            std::fs::metadata(folder.join("changed")).unwrap().ino(),
+            inode
+        );
+        let mut left: Vec<_> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["blocked", "changed", "removed"]);
+    }
 }

@@ -384,3 +384,26 @@ async fn a_patch_that_cannot_be_written_leaves_everything_as_it_was() {
     );
     assert_eq!(project.all(), before);
 }
+
+#[tokio::test]
+async fn a_patch_of_too_many_files_is_refused_before_anything_is_written() {
+    let project = Project::new(&[]);
+    let of = |files: usize| {
+        let sections = (0..files).map(|n| format!("*** Add File: d/{n}\n+x\n"));
+        let sections: String = sections.collect();
+        format!("*** Begin Patch\n{sections}*** End Patch\n")
+    };
+    let refused = patch(&project.root, &of(20_000)).await;
+    assert!(!refused.ok, "{refused:?}");
+    assert!(
+        refused
+            .text
+            .contains("names 20000 files, and 1000 are the most"),
+        "{}",
+        refused.text
+    );
+    assert!(!project.root.join("d").exists());
+    let applied = patch(&project.root, &of(1_000)).await;
+    assert!(applied.ok, "{}", applied.text);
+    assert_eq!(fs::read_dir(project.root.join("d")).unwrap().count(), 1_000);
+}
