@@ -1,5 +1,6 @@
 //! Transports: lines to one client, and HTTP to many.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -28,17 +29,41 @@ const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub struct BearerToken(Arc<str>);
 
+/// Characters of 128 random bits in base64url.
+const MIN_TOKEN_CHARS: usize = 22;
+
+/// Characters of 128 random bits in hexadecimal digits.
+const MIN_HEX_CHARS: usize = 32;
+
+/// The least number of different characters; random tokens practically always have more.
+const MIN_DISTINCT_CHARS: usize = 8;
+
 impl BearerToken {
-    /// A token of at least one character of visible ASCII.
+    /// A token of visible ASCII that can have 128 random bits.
+    ///
+    /// That are 22 characters, or 32 if all are hexadecimal digits.
     ///
     /// # Errors
-    /// Returns an error if a header cannot contain it.
+    /// Returns an error if a header cannot contain the token, or if it can be guessed.
     pub fn new(token: &str) -> Result<Self, &'static str> {
         if token.is_empty() {
             return Err("the token is empty");
         }
         if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
             return Err("a token consists of visible ASCII characters only");
+        }
+        let is_hex = token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let least = if is_hex {
+            MIN_HEX_CHARS
+        } else {
+            MIN_TOKEN_CHARS
+        };
+        let distinct: BTreeSet<u8> = token.bytes().collect();
+        if token.len() < least || distinct.len() < MIN_DISTINCT_CHARS {
+            return Err(
+                "the token can be guessed: it requires 128 random bits, which are at least 32 \
+                 hexadecimal digits or 22 characters of base64url",
+            );
         }
         Ok(Self(token.into()))
     }

@@ -320,11 +320,24 @@ async fn files_that_come_go_and_change_are_news() {
 
 #[test]
 fn tokens_are_words_that_fit_into_a_header() {
-    for bad in ["", "a b", "ä", "a\nb"] {
+    let long = "Zm9vYmFyLXF1dXgtMTIzNDU";
+    for bad in [
+        "",
+        "a b",
+        "ä",
+        "a\nb",
+        "a",
+        "secret",
+        &long[..21],
+        "0123456789abcdef",
+        "0123456789abcdef0123456789abcde",
+        &"ab".repeat(32),
+        &format!("{long} x"),
+    ] {
         assert!(BearerToken::new(bad).is_err(), "{bad:?}");
     }
     assert_eq!(
-        format!("{:?}", BearerToken::new("secret").unwrap()),
+        format!("{:?}", BearerToken::new(&long[..22]).unwrap()),
         "BearerToken(…)"
     );
 }
