@@ -1,22 +1,27 @@
 //! Untrusted text, made safe to display.
 //!
 //! Text from a model, a page or a file may contain characters that drive a terminal, reverse the
-//! reading order or have no glyph. Both functions write such characters as `\u{…}` and share one
-//! table, [`is_hidden`]. They differ in purpose:
+//! reading order or have no glyph. All functions write such characters as `\u{…}` and share one
+//! table, `is_hidden`. They differ in purpose:
 //!
-//! - [`escape_untrusted`] is for text to read: messages, reports, names. Line breaks, tabs and the
-//!   four characters that shape a visible neighbour stay (zero-width joiner and non-joiner, text and
-//!   emoji style). It works character by character, so the parts of a stream may be escaped one by
-//!   one.
+//! - [`escape_untrusted`] is for text to read: messages, reports, answers of a model. Line breaks and
+//!   tabs stay. A joiner or an emoji style selector stays only directly after a character that it
+//!   shapes: a style selector after an emoji or the base of a keycap, the zero-width joiner after an
+//!   emoji or a letter of a script whose letters join, the zero-width non-joiner after such a letter.
+//!   At most one of them follows a character, so none of them can carry hidden text.
+//! - [`UntrustedEscaper`] does the same for text that arrives in parts.
+//! - [`escape_line`] is for names: it escapes line breaks and tabs too.
 //! - [`escape_unambiguous`] is for text to decide about: the call that a person approves. Two
-//!   different inputs never give the same output.
+//!   different inputs never give the same output, and blanks other than a space are escaped.
 
 use std::borrow::Cow;
 
+use crate::hidden::{Neighbor, is_deceptive, is_hidden};
+
 /// Returns `text` with hidden and terminal control characters written as `\u{…}`.
 ///
-/// Newlines, tabs, joiners and the two emoji style selectors stay. Linear in the length of the text;
-/// text without hidden characters is borrowed.
+/// Newlines and tabs stay, and so do joiners and style selectors after a character that they shape.
+/// Linear in the length of the text; text without hidden characters is borrowed.
 ///
 /// ```
 /// use logue_source::escape_untrusted;
@@ -24,35 +29,88 @@ use std::borrow::Cow;
 /// assert_eq!(escape_untrusted("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\n");
 /// assert_eq!(escape_untrusted("pay\u{200b}pal"), "pay\\u{200b}pal");
 /// assert_eq!(escape_untrusted("❤\u{fe0f}"), "❤\u{fe0f}");
+/// assert_eq!(escape_untrusted("a\u{fe0f}"), "a\\u{fe0f}");
 /// ```
 pub fn escape_untrusted(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() && text.bytes().all(|byte| !byte.is_ascii_control()) {
-        return Cow::Borrowed(text);
-    }
-    let is_escaped = |character: char| {
-        is_hidden(character)
-            && !matches!(
-                character,
-                '\n' | '\t' | '\u{200C}' | '\u{200D}' | '\u{FE0E}' | '\u{FE0F}'
-            )
-    };
-    if !text.chars().any(is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if is_escaped(character) {
-            escaped.extend(character.escape_unicode());
-        } else {
-            escaped.push(character);
+    UntrustedEscaper::default().escape(text)
+}
+
+/// Escapes text that arrives in parts, by the rules of [`escape_untrusted`].
+///
+/// Any split of a text gives the same output.
+///
+/// ```
+/// use logue_source::UntrustedEscaper;
+///
+/// let mut escaper = UntrustedEscaper::default();
+/// assert_eq!(escaper.escape("👩"), "👩");
+/// assert_eq!(escaper.escape("\u{200d}🚀"), "\u{200d}🚀");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct UntrustedEscaper {
+    /// The last character of the text so far.
+    last: Neighbor,
+}
+
+impl UntrustedEscaper {
+    /// Escapes the next part.
+    pub fn escape<'t>(&mut self, part: &'t str) -> Cow<'t, str> {
+        if part.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            self.last = part.chars().last().map_or(self.last, Neighbor::of);
+            return Cow::Borrowed(part);
         }
+        let mut escaped: Option<String> = None;
+        for (at, character) in part.char_indices() {
+            let is_kept = self.keeps(character);
+            match &mut escaped {
+                Some(escaped) if is_kept => escaped.push(character),
+                Some(escaped) => escaped.extend(character.escape_unicode()),
+                None if is_kept => {}
+                None => {
+                    let mut before = part.get(..at).unwrap_or_default().to_owned();
+                    before.extend(character.escape_unicode());
+                    escaped = Some(before);
+                }
+            }
+        }
+        escaped.map_or(Cow::Borrowed(part), Cow::Owned)
     }
-    Cow::Owned(escaped)
+
+    /// Returns whether the next character stays.
+    fn keeps(&mut self, character: char) -> bool {
+        let (is_kept, last) = match (character, self.last) {
+            ('\n' | '\t', _)
+            | ('\u{200C}' | '\u{200D}', Neighbor::Letter)
+            | ('\u{200D}', Neighbor::Emoji | Neighbor::StyledEmoji)
+            | ('\u{FE0E}' | '\u{FE0F}', Neighbor::Keycap) => (true, Neighbor::Other),
+            ('\u{FE0E}' | '\u{FE0F}', Neighbor::Emoji) => (true, Neighbor::StyledEmoji),
+            _ if is_hidden(character) => (false, Neighbor::Other),
+            _ => (true, Neighbor::of(character)),
+        };
+        self.last = last;
+        is_kept
+    }
+}
+
+/// Returns a name on one line: as [`escape_untrusted`], with line breaks and tabs escaped.
+///
+/// ```
+/// use logue_source::escape_line;
+///
+/// assert_eq!(escape_line("a.md\ntrusted"), "a.md\\u{a}trusted");
+/// ```
+pub fn escape_line(text: &str) -> Cow<'_, str> {
+    let escaped = escape_untrusted(text);
+    if escaped.contains(['\n', '\t']) {
+        let escaped = escaped.replace('\n', "\\u{a}").replace('\t', "\\u{9}");
+        return Cow::Owned(escaped);
+    }
+    escaped
 }
 
 /// Returns text on one line, with every hidden character and invalid byte escaped.
 ///
-/// Only tabs stay. The backslash of a `\u{` or `\x{` in the input is written as `\u{5c}`, so escapes
+/// Only tabs stay; blanks that look like a space are escaped. The backslash of a `\u{` or `\x{` in the input is written as `\u{5c}`, so escapes
 /// and literal text are distinct, and different inputs have different outputs.
 ///
 /// ```
@@ -69,7 +127,7 @@ pub fn escape_unambiguous(text: impl AsRef<[u8]>) -> String {
         let mut remaining = chunk.valid();
         for character in chunk.valid().chars() {
             let begins_escape = remaining.starts_with("\\u{") || remaining.starts_with("\\x{");
-            if begins_escape || (character != '\t' && is_hidden(character)) {
+            if begins_escape || (character != '\t' && is_deceptive(character)) {
                 escaped.extend(character.escape_unicode());
             } else {
                 escaped.push(character);
@@ -108,65 +166,10 @@ pub fn excerpt(text: impl AsRef<[u8]>, limit: usize) -> String {
     excerpt
 }
 
-/// Returns the word of a command, in double quotes unless it is plain.
-///
-/// `"` and `\` have a backslash before them, and hidden characters are escaped, so the words of a
-/// command remain distinct.
-///
-/// ```
-/// use logue_source::quote_word;
-///
-/// assert_eq!(quote_word("--format=%h"), "--format=%h");
-/// assert_eq!(quote_word("two words"), "\"two words\"");
-/// ```
-pub fn quote_word(word: &str) -> String {
-    let is_plain =
-        |character: char| character.is_ascii_alphanumeric() || "_-./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let mut quoted = String::from("\"");
-    for character in word.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            '\r' => quoted.push_str("\\r"),
-            character if is_hidden(character) => quoted.extend(character.escape_unicode()),
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Returns whether a character is a control or has no glyph of its own.
-fn is_hidden(character: char) -> bool {
-    match character {
-        '\u{AD}'
-        | '\u{34F}'
-        | '\u{61C}'
-        | '\u{115F}'
-        | '\u{1160}'
-        | '\u{17B4}'
-        | '\u{17B5}'
-        | '\u{180B}'..='\u{180F}'
-        | '\u{200B}'..='\u{200F}'
-        | '\u{2028}'..='\u{202E}'
-        | '\u{2060}'..='\u{206F}'
-        | '\u{3164}'
-        | '\u{FE00}'..='\u{FE0F}'
-        | '\u{FEFF}'
-        | '\u{FFA0}'
-        | '\u{FFF0}'..='\u{FFFB}'
-        | '\u{E0000}'..='\u{E0FFF}' => true,
-        other => other.is_control(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{escape_unambiguous, escape_untrusted, excerpt, quote_word};
+    use super::{UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt};
+    use crate::{escape_json, quote_word};
 
     #[test]
     fn unambiguous_text_hides_nothing() {
@@ -226,17 +229,91 @@ mod tests {
     }
 
     #[test]
-    fn quoted_words_are_distinct() {
-        for (word, expected) in [
-            ("git", "git"),
-            ("--format=%h", "--format=%h"),
-            ("", "\"\""),
-            ("two words", "\"two words\""),
-            ("a\"b\\c", "\"a\\\"b\\\\c\""),
-            ("$(rm)", "\"$(rm)\""),
-            ("x\n\u{1b}", "\"x\\n\\u{1b}\""),
+    fn joiners_and_selectors_stay_where_they_shape_a_character() {
+        for (text, expected) in [
+            ("1\u{fe0f}\u{20e3}", "1\u{fe0f}\u{20e3}"),
+            ("👍🏽\u{200d}", "👍🏽\u{200d}"),
+            ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
+            ("pay\u{200c}pal", "pay\\u{200c}pal"),
+            ("pay\u{200d}pal", "pay\\u{200d}pal"),
+            ("❤\u{fe0f}\u{fe0f}\u{fe0e}", "❤\u{fe0f}\\u{fe0f}\\u{fe0e}"),
+            ("👩\u{200d}\u{200d}", "👩\u{200d}\\u{200d}"),
+            ("👩\u{200c}", "👩\\u{200c}"),
+            ("می\u{200c}\u{200c}", "می\u{200c}\\u{200c}"),
+            ("\u{200d}", "\\u{200d}"),
         ] {
-            assert_eq!(quote_word(word), expected);
+            assert_eq!(escape_untrusted(text), expected);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_text_are_escaped_like_the_whole() {
+        let text = "a\u{1b}[1m 👩\u{200d}🚀 ❤\u{fe0f} می\u{200c}خ x\u{200d}y 1\u{fe0f}\u{20e3}\n";
+        let whole = escape_untrusted(text);
+        for (at, _) in text.char_indices() {
+            let mut escaper = UntrustedEscaper::default();
+            let (start, end) = text.split_at(at);
+            let parts = [escaper.escape(start), escaper.escape(end)].concat();
+            assert_eq!(parts, whole, "split at {at}");
+        }
+    }
+
+    #[test]
+    fn letters_without_a_glyph_are_shown() {
+        for hidden in [
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200e}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202a}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{206f}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{13430}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e007f}',
+            '\u{e0100}',
+            '\u{e01ef}',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{9b}',
+        ] {
+            let text = format!("a{hidden}b");
+            let expected = format!("a{}b", hidden.escape_unicode());
+            assert_eq!(escape_untrusted(&text), expected);
+            assert_eq!(escape_line(&text), expected);
+            assert_eq!(escape_unambiguous(&text), expected);
+            assert_eq!(excerpt(&text, 9), expected);
+            assert!(!quote_word(&text).contains(hidden), "{expected}");
+            assert!(
+                !escape_json(&format!("\"{text}\"")).contains(hidden),
+                "{expected}"
+            );
+        }
+        for blank in ['\u{a0}', '\u{2003}', '\u{202f}', '\u{2800}', '\u{3000}'] {
+            assert_eq!(
+                escape_unambiguous(blank.to_string()),
+                blank.escape_unicode().to_string()
+            );
         }
     }
 }

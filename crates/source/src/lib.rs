@@ -6,8 +6,8 @@
 //! any language; frames and tags are concepts of its callers.
 //!
 //! - [`Source`] is one named text with its line index, [`SourceMap`] a document with its imports.
-//! - [`escape_untrusted`], [`escape_unambiguous`], [`excerpt`] and [`quote_word`] make hidden
-//!   characters visible.
+//! - [`escape_untrusted`], [`escape_line`], [`escape_unambiguous`], [`escape_json`], [`excerpt`] and
+//!   [`quote_word`] make hidden characters visible.
 //!
 //! # Examples
 //!
@@ -33,16 +33,21 @@
 mod code;
 mod diagnostic;
 mod escape;
+mod escape_json;
+mod hidden;
 mod lines;
 mod map;
 mod render;
+mod shell_words;
 mod span;
 mod user_message;
 
 pub use code::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Label, Severity};
-pub use escape::{escape_unambiguous, escape_untrusted, excerpt, quote_word};
+pub use escape::{UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt};
+pub use escape_json::escape_json;
 pub use lines::{LineColumn, LineIndex};
 pub use map::SourceMap;
 pub use render::{ColorMode, Origin, Source};
+pub use shell_words::{quote_word, quote_words};
 pub use span::Span;

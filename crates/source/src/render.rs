@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, escape_untrusted};
+use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, escape_line, escape_untrusted};
 
 /// Bytes quoted on each side of a finding if its line is too long.
 const LINE_REACH: usize = 120;
@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
     /// ```
     pub fn fragment(name: impl Into<String>, text: &'a [u8], origin: Origin) -> Self {
         Self {
-            name: escape_untrusted(&name.into()).into_owned(),
+            name: escape_line(&name.into()).into_owned(),
             text,
             lines: LineIndex::new(text),
             origin,

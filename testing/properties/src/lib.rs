@@ -12,6 +12,7 @@ mod chatmd_read;
 mod chatmd_write;
 mod convert;
 mod declare;
+mod escape;
 mod events;
 mod forging;
 mod harmony_ids;
@@ -29,6 +30,7 @@ pub use chatmd_read::chatmd_read;
 pub use chatmd_write::chatmd_write;
 pub use convert::convert;
 pub use declare::declare;
+pub use escape::escape;
 pub use forging::forging;
 pub use harmony_ids::harmony_ids;
 pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
@@ -43,12 +45,13 @@ pub use visibility::visibility;
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 14] = [
+pub const PROPERTIES: [(&str, Property); 15] = [
     ("chatmd_edit", chatmd_edit),
     ("chatmd_read", chatmd_read),
     ("chatmd_write", chatmd_write),
     ("convert", convert),
     ("declare", declare),
+    ("escape", escape),
     ("forging", forging),
     ("harmony_ids", harmony_ids),
     ("harmony_stream", harmony_stream),
