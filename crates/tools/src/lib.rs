@@ -67,6 +67,7 @@ mod fn_tool;
 pub mod mcp;
 mod output;
 mod patch;
+mod private_folder;
 mod roots;
 mod router;
 pub mod sandbox;
@@ -91,6 +92,7 @@ pub use fetch::{
 pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
+pub use private_folder::private_folder;
 pub use roots::{Opened, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning, ToolRequest};
 /// The crate of the trait `JsonSchema` that argument types of [`FnTool`] implement.

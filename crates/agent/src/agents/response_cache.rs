@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_model::SamplingSettings;
+use logue_tools::private_folder;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -62,7 +63,7 @@ impl ResponseCache {
         if self.redaction.finds(answer) {
             return;
         }
-        let made = fs::create_dir_all(&self.folder);
+        let made = private_folder(&self.folder);
         let written = made.and_then(|()| {
             // The final name never leads to an incomplete response.
             let unfinished = self.folder.join(format!("{key}.{}", std::process::id()));

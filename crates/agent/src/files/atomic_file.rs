@@ -1,4 +1,4 @@
-//! Private files and directories, and durable file names.
+//! Private files and durable file names.
 //!
 //! A file is private from its creation, and its name survives a loss of power.
 
@@ -61,18 +61,4 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
         options.mode(0o600);
     }
     options
-}
-
-/// Creates a directory and its missing parents, accessible to their owner only.
-///
-/// An existing directory keeps its mode.
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_harness::{BoxFuture, Clock};
+use logue_tools::private_folder;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::{private, private_folder, sync_folder};
+use crate::files::atomic_file::{private, sync_folder};
 use crate::permission::audit::{AuditError, AuditLog, AuditRecord};
 use crate::transcript::redaction::Redaction;
 

@@ -6,9 +6,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use logue_harness::Timestamp;
+use logue_tools::private_folder;
 use serde::{Deserialize, Serialize};
 
-use crate::files::atomic_file::{private, private_folder, sync_folder, temporary};
+use crate::files::atomic_file::{private, sync_folder, temporary};
 use crate::trust::grant::Grant;
 
 /// The prompts that the user trusts.

@@ -10,6 +10,8 @@ use rmcp::model::{ListToolsResult, Tool};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::private_folder;
+
 /// Maximum number of tools per server.
 pub(crate) const MAX_TOOLS: usize = 1_000;
 
@@ -108,7 +110,7 @@ impl CatalogCache {
             })
         });
         let text = Value::Array(offers.collect()).to_string();
-        let written = fs::create_dir_all(&self.folder).and_then(|()| {
+        let written = private_folder(&self.folder).and_then(|()| {
             // The rename is atomic, so a catalog is never read partially.
             let unfinished = file.with_extension(std::process::id().to_string());
             let mut options = fs::OpenOptions::new();

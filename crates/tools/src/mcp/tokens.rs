@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::catalog::private;
+use crate::private_folder;
 
 /// A directory with one private token file per server.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ impl TokenStore {
     }
 
     pub(crate) fn put(&self, url: &str, grant: &Value) -> std::io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        private_folder(&self.folder)?;
         let file = self.file(url);
         let unfinished = file.with_extension(std::process::id().to_string());
         // An older file may have other permissions.

@@ -28,7 +28,7 @@ pub use words::{CommandError, command_words};
 use crate::covered::{UNBOUND, command_digest};
 use crate::sandbox::Sandbox;
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
-use logue_source::{escape_unambiguous, quote_word};
+use logue_source::{escape_unambiguous, quote_word, quote_words};
 
 /// The limits and permissions of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl ShellTool {
                     "items": {"type": "string"},
                     "description": format!(
                         "Arguments added after `{}`, one string each; no shell reads them",
-                        line(words.iter())
+                        quote_words(words.iter())
                     ),
                 }
             },
@@ -248,7 +248,7 @@ impl Tool for ShellTool {
                 Err(reason) => return Some(would_fail(&reason)),
             };
             let words: Vec<String> = self.command.iter().cloned().chain(arguments).collect();
-            let line = line(words.iter());
+            let line = quote_words(words.iter());
             let folder = self.folder.to_string_lossy();
             let text = format!("Runs in {}:\n{line}\n", quote_word(&folder));
             Some(match self.digest(words).await {
@@ -262,12 +262,6 @@ impl Tool for ShellTool {
 fn would_fail(reason: &str) -> Preview {
     let text = format!("The call would fail: {}\n", escape_unambiguous(reason));
     Preview::new(text).with_fingerprint(UNBOUND)
-}
-
-/// Formats words for a person.
-fn line<'a>(words: impl Iterator<Item = &'a String>) -> String {
-    let words: Vec<String> = words.map(|word| quote_word(word)).collect();
-    words.join(" ")
 }
 
 fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
