@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use logue_source::{ColorMode, escape_untrusted};
+use logue_source::{ColorMode, UntrustedEscaper};
 
 use crate::exit::{CliError, Exit};
 
@@ -33,9 +33,14 @@ fn style(terminal: bool) -> ColorMode {
 
 /// Writes to standard output and flushes it; control characters are escaped for a terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    print_part(text, &mut UntrustedEscaper::default())
+}
+
+/// Writes a part of a text as [`print`] does; `escaper` has the parts before it.
+pub(crate) fn print_part(text: &str, escaper: &mut UntrustedEscaper) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
-        out.write_all(escape_untrusted(text).as_bytes())?;
+        out.write_all(escaper.escape(text).as_bytes())?;
     } else {
         out.write_all(text.as_bytes())?;
     }

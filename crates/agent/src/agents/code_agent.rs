@@ -83,6 +83,7 @@ impl Agent {
                 permissions: Permissions::new(),
                 prefix: Vec::new(),
                 max_requests: MAX_REQUESTS,
+                earlier_requests: 0,
                 routing: Routing::default(),
                 budget: Budget::default(),
                 requirements: ResponseRequirements::default(),
@@ -211,7 +212,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Limits the model requests of one turn.
+    /// Limits the model requests of one turn, agents included.
     pub fn max_requests(mut self, max_requests: usize) -> Self {
         self.assistant.max_requests = max_requests;
         self

@@ -16,6 +16,7 @@ use logue_graph::{SignalDescriptor, State};
 use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
 use logue_message::{ChatMessage, Role, ToolCall};
+use logue_source::{escape_json, escape_unambiguous};
 use logue_tools::Preview;
 use serde_json::{Map, Value, json};
 
@@ -27,6 +28,9 @@ use crate::permission::rules::Permission;
 pub const APPROVAL: &str = "approval";
 /// The field of the state, and of a signal's payload, with text for the model.
 pub const NOTE: &str = "note";
+
+/// The field of the state, and of a signal's payload, with the name of the person who decided.
+pub const DECIDED_BY: &str = "decided_by";
 
 /// The decision of a request that expired. Signals must not contain it.
 const EXPIRED: &str = "expired";
@@ -154,7 +158,11 @@ pub(crate) fn pending_message(waiting: &[&ToolCall]) -> ChatMessage {
     let mut text = String::from("Waiting for approval: ");
     text.push_str(&reason(waiting));
     for call in waiting {
-        text.push_str(&format!("\n- {} {}", call.name, shortened(call)));
+        text.push_str(&format!(
+            "\n- {} {}",
+            escape_unambiguous(&call.name),
+            shortened(call)
+        ));
     }
     ChatMessage::assistant(text).with_name(SPEAKER)
 }
@@ -242,19 +250,16 @@ pub fn check_approval(
 ) -> Result<(), String> {
     const FORM: &str = "`approval` is \"approve\", \"deny\", or an object that gives one of them \
                         for each call by its id";
-    if payload.get(NOTE).is_some_and(|note| !note.is_string()) {
-        return Err("`note` is a text".to_owned());
+    for field in [NOTE, DECIDED_BY] {
+        if payload.get(field).is_some_and(|text| !text.is_string()) {
+            return Err(format!("`{field}` is a text"));
+        }
     }
-    if let Some(field) = payload.keys().find(|key| *key != APPROVAL && *key != NOTE) {
+    let is_known = |key: &String| [APPROVAL, NOTE, DECIDED_BY].contains(&key.as_str());
+    if let Some(field) = payload.keys().find(|key| !is_known(key)) {
         return Err(format!("unknown field `{field}` in an approval: {FORM}"));
     }
-    let calls = descriptor.metadata.as_ref();
-    let calls = calls.and_then(|metadata| metadata.get("calls")?.as_array());
-    let ids: Vec<&str> = calls
-        .into_iter()
-        .flatten()
-        .filter_map(|call| call.get("id")?.as_str())
-        .collect();
+    let ids = call_ids(descriptor.metadata.as_ref());
     match payload.get(APPROVAL) {
         None => Err(format!("the payload has no `approval`: {FORM}")),
         Some(Value::Object(decisions)) => {
@@ -279,16 +284,76 @@ pub fn check_approval(
     }
 }
 
+/// Returns the ids of the calls that a suspended turn lists.
+fn call_ids(metadata: Option<&Value>) -> Vec<&str> {
+    let calls = metadata.and_then(|metadata| metadata.get("calls")?.as_array());
+    let calls = calls.into_iter().flatten();
+    calls.filter_map(|call| call.get("id")?.as_str()).collect()
+}
+
+/// Describes the earlier decision of a signal if a later one differs for a call.
+///
+/// Notes may differ. A decision that was not made in time is a denial.
+pub(crate) fn contradiction(
+    waiting: &Suspension,
+    earlier: &Map<String, Value>,
+    later: &Map<String, Value>,
+) -> Option<String> {
+    let ids = call_ids(waiting.metadata.as_ref());
+    let words = |payload: &Map<String, Value>| -> Vec<&'static str> {
+        let signal = ApprovalSignal {
+            approval: payload.get(APPROVAL).unwrap_or(&Value::Null),
+            note: "",
+            signal_id: String::new(),
+        };
+        let decisions = ids.iter().map(|id| signal.decision(id));
+        decisions.map(decision_word).collect()
+    };
+    let first = words(earlier);
+    if first == words(later) {
+        return None;
+    }
+    let seconds = earlier
+        .get(APPROVAL)
+        .and_then(|approval| approval.get(EXPIRED));
+    if let Some(seconds) = seconds {
+        return Some(format!("denied, as nobody decided within {seconds} s"));
+    }
+    let text = match first.first() {
+        Some(word) if first.iter().all(|other| other == word) => (*word).to_owned(),
+        _ => {
+            let each = ids.iter().zip(&first);
+            let each = each.map(|(id, word)| format!("`{}` {word}", escape_unambiguous(id)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let person = earlier.get(DECIDED_BY).and_then(Value::as_str);
+    Some(match person {
+        Some(person) => format!("{text} by {}", escape_unambiguous(person)),
+        None => format!("{text} by a signal without a name"),
+    })
+}
+
+const fn decision_word(decision: Option<Decision>) -> &'static str {
+    match decision {
+        Some(Decision::Approve) => "approved",
+        Some(Decision::Deny | Decision::Expired(_)) | None => "denied",
+    }
+}
+
 fn reason(waiting: &[&ToolCall]) -> String {
     match waiting {
-        [only] => format!("the tool `{}` runs only if a person agrees.", only.name),
+        [only] => {
+            let name = escape_unambiguous(&only.name);
+            format!("the tool `{name}` runs only if a person agrees.")
+        }
         calls => format!("{} calls run only if a person agrees.", calls.len()),
     }
 }
 
 fn shortened(call: &ToolCall) -> String {
-    let words: Vec<&str> = call.arguments.as_str().split_whitespace().collect();
-    let text = words.join(" ");
+    let text = escape_json(call.arguments.as_str());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(ARGUMENTS) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text,

@@ -26,7 +26,7 @@ use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::Routing;
 
 /// The default limit of nested agent calls.
-pub const MAX_AGENT_CALLS: usize = 8;
+pub const MAX_AGENT_CALLS: usize = 4;
 
 /// The settings and ports that prompts are prepared with.
 ///
@@ -56,7 +56,7 @@ pub struct Environment {
     pub approvals: Approvals,
     /// The spend limits, shared with the agents of the prompt.
     pub budget: Budget,
-    /// The limit of model requests in one turn.
+    /// The limit of model requests of one prompt, its turn and its agents together.
     pub max_requests: usize,
     /// The limit of nested agent calls; with 0, agents are off.
     pub max_agent_depth: usize,

@@ -49,6 +49,8 @@ pub struct LoadedPrompt {
     pub prompt: Prompt,
     scope: PromptScope,
     permissions: Permissions,
+    /// The requests of the agents that its documents called.
+    requests: u64,
 }
 
 /// Prepares a turn of a prompt: decides on trust, evaluates the prompt, connects to its tools and
@@ -68,8 +70,11 @@ pub async fn prepare(
         prompt,
         scope,
         permissions,
+        requests,
     } = load_prompt(environment, &source).await?;
-    assemble(environment, &source, prompt, scope, permissions).await
+    let mut prepared = assemble(environment, &source, prompt, scope, permissions).await?;
+    prepared.assistant.earlier_requests = requests;
+    Ok(prepared)
 }
 
 /// Reads and evaluates a prompt, as the first part of [`prepare`]: no tool is set up and no model
@@ -94,7 +99,11 @@ pub async fn load_prompt(
         Approvals::Never => permissions.without_asking(),
         _ => permissions,
     };
-    let scope = scope.with_runner(Arc::new(environment.for_agents(&permissions)));
+    // All agents that documents call share one limit, at any depth.
+    let documents = environment.budget.part(0, environment.max_requests as u64);
+    let mut agents = environment.for_agents(&permissions);
+    agents.budget = documents.clone();
+    let scope = scope.with_runner(Arc::new(agents));
     let prompt = evaluate(&scope, &source).await?;
     // Agents that documents call have run since, and their commands may have written files.
     let permissions = if source.language == PromptLanguage::ChatMd
@@ -111,6 +120,7 @@ pub async fn load_prompt(
         prompt,
         scope,
         permissions,
+        requests: documents.requests(),
     })
 }
 
@@ -280,6 +290,7 @@ async fn assemble(
         permissions,
         prefix,
         max_requests: environment.max_requests,
+        earlier_requests: 0,
         routing,
         budget: environment.budget.clone(),
         requirements,

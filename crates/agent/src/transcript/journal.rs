@@ -4,6 +4,7 @@
 //! result is written when it arrives. It is inserted between the results that are already present, so
 //! the results in a transcript are always in the order of their calls.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logue_graph::{Journal, NodeError, NodeLocation};
@@ -22,8 +23,12 @@ pub(crate) struct TranscriptJournal {
 
 struct Inner {
     transcript: Box<dyn TranscriptWriter>,
-    /// The calls of the latest answer, and whether their results are written.
-    calls: Vec<(ToolCall, bool)>,
+    /// The calls of the latest answer.
+    calls: Vec<ToolCall>,
+    /// The position of each call by its id.
+    positions: BTreeMap<String, usize>,
+    /// The positions of the calls whose results are written.
+    written: BTreeSet<usize>,
 }
 
 impl TranscriptJournal {
@@ -31,6 +36,8 @@ impl TranscriptJournal {
         let inner = Inner {
             transcript,
             calls: Vec::new(),
+            positions: BTreeMap::new(),
+            written: BTreeSet::new(),
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -57,19 +64,15 @@ impl TranscriptJournal {
             }
             Role::Tool => {
                 let id = message.tool_call_id.clone().unwrap_or_default();
-                let at = inner.calls.iter().position(|(call, _)| call.id == id);
-                let call = at.and_then(|at| Some(inner.calls.get(at)?.0.clone()));
+                let at = inner.positions.get(&id).copied();
+                let call = at.and_then(|at| inner.calls.get(at).cloned());
                 let name = message.name.clone().unwrap_or_default();
                 let call = call.unwrap_or_else(|| ToolCall::new(id, name, ""));
-                let following = at.and_then(|at| inner.calls.get(at + 1..));
-                let later = following.into_iter().flatten().filter(|(_, done)| *done);
-                let later = later.count();
+                let later = at.map_or(0, |at| inner.written.range(at + 1..).count());
                 let text = message.text();
                 let result = TranscriptItem::ToolResponse { call, text };
                 inner.transcript.insert(&result, later)?;
-                if let Some((_, done)) = at.and_then(|at| inner.calls.get_mut(at)) {
-                    *done = true;
-                }
+                inner.written.extend(at);
                 return Ok(later);
             }
             Role::User => vec![TranscriptItem::User(message.text())],
@@ -87,7 +90,11 @@ impl TranscriptJournal {
 impl Inner {
     fn expect(&mut self, calls: Vec<ToolCall>) {
         self.transcript.expect(&calls);
-        self.calls = calls.into_iter().map(|call| (call, false)).collect();
+        self.written.clear();
+        // Of two calls with one id, the first is meant.
+        let ids = calls.iter().enumerate().rev();
+        self.positions = ids.map(|(at, call)| (call.id.clone(), at)).collect();
+        self.calls = calls;
     }
 }
 

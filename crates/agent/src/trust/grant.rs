@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chatmd::{SourcePart, ToolDecl, ToolKind};
+use logue_source::{quote_word, quote_words};
 use logue_tools::{
     Builtin, BuiltinPower, FileContent, FileHasher, ShellPolicy, command_words, server_command,
 };
@@ -179,7 +180,10 @@ impl Grant {
         let own = self.own.powers.values().map(|power| power.line.clone());
         let of_agents = self.agents.iter().flat_map(|(path, declared)| {
             let powers = declared.powers.values();
-            powers.map(move |power| format!("agent {}: {}", self.name(Path::new(path)), power.line))
+            powers.map(move |power| {
+                let name = self.name(Path::new(path));
+                format!("agent {}: {}", quote_word(&name), power.line)
+            })
         });
         own.chain(of_agents).collect()
     }
@@ -265,16 +269,22 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
         ToolKind::Command { name, command, .. } => {
             // An invalid command runs nothing.
             let words = command_words(command).unwrap_or_default();
-            let line = format!("{name}: runs `{} …` in {place}", words.join(" "));
+            let shown = quote_words(&words);
+            let line = format!(
+                "{}: in {} runs: {shown} …",
+                quote_word(name),
+                quote_word(&place)
+            );
             Some((json!(["command", name, words, place]), line))
         }
         ToolKind::Agent { .. } => None,
         ToolKind::McpServer { server, names, .. } => {
             let which = names.as_ref().map_or_else(
                 || "all tools".to_owned(),
-                |names| format!("the tools {}", names.join(", ")),
+                |names| format!("the tools {}", quote_words(names)),
             );
-            let line = format!("{which} of the MCP server {server}, in {place}");
+            let shown = (quote_word(server), quote_word(&place));
+            let line = format!("{which} of the MCP server {}, in {}", shown.0, shown.1);
             Some((json!(["mcp", server, names, place]), line))
         }
         other => {

@@ -31,12 +31,12 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::permission::approval::{
-    APPROVAL, ApprovalSignal, NOTE, PendingCall, descriptor, pending_message,
+    APPROVAL, ApprovalSignal, DECIDED_BY, NOTE, PendingCall, descriptor, pending_message,
 };
 use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
-use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
+use crate::turn::budget::{BUDGET_EXCEEDED, Budget, RequestLimitReached};
 use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
@@ -62,8 +62,10 @@ pub struct Assistant {
     pub permissions: Permissions,
     /// The messages that start each request; a session does not store them.
     pub prefix: Vec<ChatMessage>,
-    /// The maximum number of requests in one turn.
+    /// The maximum number of requests of one turn and its agents.
     pub max_requests: usize,
+    /// The requests of agents that the prompt called while it was evaluated.
+    pub(crate) earlier_requests: u64,
     /// The execution of the calls of an answer.
     pub routing: Routing,
     /// The budget, shared with the agents of the run.
@@ -82,8 +84,8 @@ impl std::fmt::Debug for Assistant {
     }
 }
 
-/// The default limit of model requests in one turn.
-pub const MAX_REQUESTS: usize = 50;
+/// The default limit of model requests in one turn, agents included.
+pub const MAX_REQUESTS: usize = 100;
 /// The category of a turn that exceeds `max_requests`.
 pub(crate) const MAX_TURNS: &str = "max_requests_reached";
 /// The category of a turn that ends at a call of a declared-only function.
@@ -109,6 +111,7 @@ impl Assistant {
             permissions: Permissions::new(),
             prefix: Vec::new(),
             max_requests: MAX_REQUESTS,
+            earlier_requests: 0,
             routing: Routing::default(),
             budget: Budget::default(),
             requirements: ResponseRequirements::default(),
@@ -133,7 +136,8 @@ impl Assistant {
             .with(Field::new(TURN, FieldType::Map))
             .with(Field::new(CALLS, FieldType::Map))
             .with(Field::new(APPROVAL, FieldType::Any))
-            .with(Field::new(NOTE, FieldType::String));
+            .with(Field::new(NOTE, FieldType::String))
+            .with(Field::new(DECIDED_BY, FieldType::String));
         // The turn enforces the request limit; the engine's step limit must be higher.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
@@ -178,6 +182,20 @@ impl Assistant {
             .add_edge(TOOLS, MODEL)
             .compile(ids)
     }
+
+    /// The requests of the run so far, agents included.
+    fn requests_made(&self, progress: &Progress) -> u64 {
+        self.earlier_requests + progress.requests + progress.agent_requests
+    }
+
+    /// Counts the request that `progress` contains already.
+    fn begin_request(&self, progress: &Progress) -> Result<(), RequestLimitReached> {
+        let most = self.max_requests as u64;
+        if self.requests_made(progress) > most {
+            return Err(RequestLimitReached(most));
+        }
+        self.budget.begin_request()
+    }
 }
 
 /// The state shared by the nodes of a graph.
@@ -202,6 +220,10 @@ impl Shared {
         let provider = assistant.provider.name();
         if let Err(error) = assistant.budget.check(provider, &assistant.model) {
             let failed = NodeError::new(error.to_string()).with_category(BUDGET_EXCEEDED);
+            return Err(failed.with_source(error));
+        }
+        if let Err(error) = assistant.begin_request(&progress) {
+            let failed = NodeError::new(error.to_string()).with_category(MAX_TURNS);
             return Err(failed.with_source(error));
         }
         let none = List::new();
@@ -309,7 +331,9 @@ impl Shared {
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(TurnNote::continuation(&message)).await?;
         }
-        let agents = self.assistant.budget.part();
+        let assistant = &self.assistant;
+        let made = assistant.requests_made(&progress);
+        let agents = assistant.budget.part(made, assistant.max_requests as u64);
         let router = self.router.current().await;
         let mut batch = router.batch();
         for gated in &calls {
@@ -348,6 +372,7 @@ impl Shared {
         unrecorded(&calls)?;
         let results: List<ChatMessage> = results.into_iter().flatten().collect();
         progress.spent.add(agents.spent());
+        progress.agent_requests += agents.requests();
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))

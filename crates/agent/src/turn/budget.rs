@@ -66,6 +66,12 @@ struct Inner {
     /// The enclosing budget; spend here is added there as well.
     whole: Option<Budget>,
     spent: Mutex<Spend>,
+    /// The limit of the requests that are counted here.
+    max_requests: Option<u64>,
+    /// The requests before this budget began.
+    earlier_requests: u64,
+    /// The requests that were sent.
+    requests: Mutex<u64>,
     /// Suspended turns whose spend is included.
     waiting: Mutex<BTreeSet<String>>,
 }
@@ -74,6 +80,11 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BudgetExceeded(String);
+
+/// The error of a request beyond the request limit of a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run has made {}, agents included, the maximum for one run", requests(*.0))]
+pub(crate) struct RequestLimitReached(pub(crate) u64);
 
 tokio::task_local! {
     /// The budget for the agents of the current turn.
@@ -227,14 +238,44 @@ impl Budget {
         spent
     }
 
-    /// Returns a part of this budget with a spend of its own.
-    pub(crate) fn part(&self) -> Self {
+    /// Returns a part of this budget with a spend of its own and a limit of its requests.
+    ///
+    /// The limit covers `earlier_requests`, which were made before.
+    pub(crate) fn part(&self, earlier_requests: u64, max_requests: u64) -> Self {
         Self {
             inner: Arc::new(Inner {
                 whole: Some(self.clone()),
+                max_requests: Some(max_requests),
+                earlier_requests,
                 ..Inner::default()
             }),
         }
+    }
+
+    /// The requests that were sent from this budget and its parts.
+    pub(crate) fn requests(&self) -> u64 {
+        *self.lock_requests()
+    }
+
+    /// Counts a request that is about to be sent, here and in the enclosing budgets.
+    ///
+    /// Counting and checking are one step, so concurrent agents cannot exceed a limit together.
+    pub(crate) fn begin_request(&self) -> Result<(), RequestLimitReached> {
+        {
+            let mut requests = self.lock_requests();
+            if let Some(most) = self.inner.max_requests
+                && self.inner.earlier_requests.saturating_add(*requests) >= most
+            {
+                return Err(RequestLimitReached(most));
+            }
+            *requests += 1;
+        }
+        let whole = self.inner.whole.as_ref();
+        let begun = whole.map_or(Ok(()), Self::begin_request);
+        if begun.is_err() {
+            *self.lock_requests() -= 1;
+        }
+        begun
     }
 
     /// Marks a turn as suspended; another process may resume it.
@@ -271,6 +312,11 @@ impl Budget {
             .spent
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_requests(&self) -> MutexGuard<'_, u64> {
+        let requests = self.inner.requests.lock();
+        requests.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -324,6 +370,13 @@ impl Spend {
             tokens: count("tokens").unwrap_or(0),
             cost: value.get("cost").and_then(Value::as_f64),
         }
+    }
+}
+
+fn requests(count: u64) -> String {
+    match count {
+        1 => "1 request".to_owned(),
+        _ => format!("{count} requests"),
     }
 }
 

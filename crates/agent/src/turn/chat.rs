@@ -7,7 +7,7 @@ use logue_harness::Clock;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
 
-use crate::permission::approval::{check_approval, expired};
+use crate::permission::approval::{check_approval, contradiction, expired};
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::BUDGET_EXCEEDED;
 use crate::turn::listener::TurnEvent;
@@ -16,6 +16,8 @@ use crate::turn::run::{TurnError, bucket, internal};
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
 /// one that does not say it is refused before anything is consumed, and one that comes after the
 /// deadline counts as a denial ([`Permissions::with_timeout`](crate::Permissions::with_timeout)).
+///
+/// A second, different decision is refused with the first one in the message.
 ///
 /// Ids must differ in all processes that share the store.
 ///
@@ -34,6 +36,7 @@ pub fn chat(
         .with_payload_check(check_approval)
         .with_kept_failures(|category| category == BUDGET_EXCEEDED)
         .with_expiry(expired)
+        .with_contradiction_check(contradiction)
         .build()
         .map_err(|error| internal(error.to_string()))
 }

@@ -24,6 +24,8 @@ pub(crate) struct Progress {
     invocation: String,
     /// The number of requests to the model.
     pub(crate) requests: u64,
+    /// The number of requests of the agents that its tools called.
+    pub(crate) agent_requests: u64,
     /// The number of approval requests to a person.
     pub(crate) approvals: u64,
     /// The tokens and costs of the turn and its agents.
@@ -47,6 +49,7 @@ impl Progress {
         let count = |key: &str| turn.get(key).and_then(Value::as_u64);
         Self {
             requests: count("requests").unwrap_or(0),
+            agent_requests: count("agent_requests").unwrap_or(0),
             approvals: count("approvals").unwrap_or(0),
             spent: turn.get("spent").map(Spend::from_json).unwrap_or_default(),
             cut: turn
@@ -62,6 +65,7 @@ impl Progress {
         json!({
             "invocation": self.invocation,
             "requests": self.requests,
+            "agent_requests": self.agent_requests,
             "approvals": self.approvals,
             "spent": self.spent.to_json(),
             "cut": self.cut,

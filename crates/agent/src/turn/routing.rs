@@ -1,6 +1,6 @@
 //! The execution of a response's tool calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use logue_message::ToolCall;
 use logue_tools::{DEFAULT_CONCURRENCY, Router, RouterHandle, ToolResult, Toolbox, envelope};
@@ -73,14 +73,21 @@ impl Routing {
 pub(crate) fn with_unique_ids(calls: &mut [ToolCall]) {
     let mut taken: BTreeSet<String> = calls.iter().map(|call| call.id.clone()).collect();
     let mut seen = BTreeSet::new();
+    // The next number to try for each id, so that many equal ids are replaced in linear time.
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for call in calls {
         if !call.id.is_empty() && seen.insert(call.id.clone()) {
             continue;
         }
         let stem = if call.id.is_empty() { "call" } else { &call.id };
-        let free = (2_usize..).map(|number| format!("{stem}_{number}"));
-        let free = free.into_iter().find(|id| !taken.contains(id));
-        call.id = free.unwrap_or_default();
+        let number = numbers.entry(stem.to_owned()).or_insert(1);
+        call.id = loop {
+            *number += 1;
+            let id = format!("{stem}_{number}");
+            if !taken.contains(&id) {
+                break id;
+            }
+        };
         taken.insert(call.id.clone());
         seen.insert(call.id.clone());
     }

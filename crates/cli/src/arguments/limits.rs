@@ -16,7 +16,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<Dollars>,
 
-    /// Limit how deep agents may call agents [default: 8]
+    /// Limit how deep agents may call agents [default: 4]
     #[arg(long, value_name = "N")]
     pub(crate) max_agent_depth: Option<usize>,
 }

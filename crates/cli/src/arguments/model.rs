@@ -26,7 +26,7 @@ pub(crate) struct ModelArgs {
     #[command(flatten)]
     pub(crate) response: ResponseArgs,
 
-    /// Limit the requests to the model in this turn [default: 50]
+    /// Limit the requests of this run and its agents to models [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_requests: Option<u32>,
 

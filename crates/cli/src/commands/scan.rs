@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, escape_untrusted};
+use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, escape_line};
 use openchatml::scan::{ScanFormat, TokenHit, TokenScanner};
 use serde_json::json;
 
@@ -174,10 +174,7 @@ impl Tally {
         }
         if found.is_escaped {
             let place = source.place(span.start);
-            print_error(&format!(
-                "{place}: {}\n",
-                escape_untrusted(&diagnostic.message)
-            ));
+            print_error(&format!("{place}: {}\n", escape_line(&diagnostic.message)));
             return Ok(());
         }
         print_error(&format!("{}\n", source.render(&diagnostic, error_style())));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::SignalArgs;
 use crate::exit::{CliError, Exit};
 use crate::files::json_cause;
+use crate::setup::environment::variable;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
@@ -90,7 +91,7 @@ fn invalid_payload(message: &str) -> CliError {
 fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     let mut payload = match &arguments.decision.payload {
         Some(text) => match serde_json::from_str(text) {
-            Ok(Value::Object(payload)) => return Ok(payload),
+            Ok(Value::Object(payload)) => return Ok(with_decider(payload)),
             Ok(_) => return Err(invalid_payload("the payload is not a JSON object")),
             Err(error) => {
                 return Err(invalid_payload(&json_cause("--payload", &error)));
@@ -107,7 +108,19 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     if let Some(reason) = &arguments.reason {
         payload.insert(logue_agent::NOTE.to_owned(), json!(reason));
     }
-    Ok(payload)
+    Ok(with_decider(payload))
+}
+
+/// Adds the name of the user, so that a later decision is told who made the first.
+fn with_decider(mut payload: Map<String, Value>) -> Map<String, Value> {
+    let name = ["USER", "LOGNAME"].into_iter().find_map(variable);
+    if let Some(name) = name
+        && payload.contains_key(logue_agent::APPROVAL)
+        && !payload.contains_key(logue_agent::DECIDED_BY)
+    {
+        payload.insert(logue_agent::DECIDED_BY.to_owned(), json!(name));
+    }
+    payload
 }
 
 /// Returns the turn that `id` names, by signal name or invocation id.

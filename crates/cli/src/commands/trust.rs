@@ -59,8 +59,8 @@ fn listing(one: &Trusted, json: bool) -> String {
     }
     format!(
         "{}\n  {}\n{}",
-        one.path,
-        one.grant,
+        single(&one.path),
+        single(&one.grant),
         declarations(&one.declares)
     )
 }
@@ -97,13 +97,13 @@ fn added(
         });
         return Ok(format!("{line}\n"));
     }
-    let name = single(&name);
+    let shown = single(&name);
     if grant.is_empty() {
         return Ok(format!(
-            "{name}: nothing to trust, as it only reads its directory\n"
+            "{shown}: nothing to trust, as it only reads its directory\n"
         ));
     }
-    let mut text = format!("{name} is trusted with:\n{}", declarations(&grant.lines()));
+    let mut text = format!("{shown} is trusted with:\n{}", declarations(&grant.lines()));
     let files = files_of(&grant);
     if !files.is_empty() {
         text.push_str("and the content of these files, not what they load in turn:\n");
@@ -158,5 +158,5 @@ fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, CliError
                 .with_help("run `logue trust list` to list the trusted prompts"),
         );
     }
-    Ok(format!("{name} is no longer trusted\n"))
+    Ok(format!("{} is no longer trusted\n", single(&name)))
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_bytes};
-use logue_source::{Diagnostic, Source, escape_untrusted};
+use logue_source::{Diagnostic, Source, escape_line};
 use serde_json::{Value, json};
 
 use crate::counted::counted;
@@ -326,7 +326,7 @@ impl Work<'_> {
 fn leave(name: &str) {
     print_error(&format!(
         "note: {} stays unchanged: it is not ChatMD; convert it with `logue convert`\n",
-        escape_untrusted(name)
+        escape_line(name)
     ));
 }
 

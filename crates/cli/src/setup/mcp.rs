@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
 use logue_tools::Fetcher;
 use logue_tools::mcp::{LogFn, McpServers};
 
@@ -17,7 +17,7 @@ pub(crate) fn servers(settings: &Settings, network: Option<Arc<Fetcher>>) -> Arc
     let notice: LogFn = Arc::new(|text| {
         print_error(&format!(
             "warning[E-MCP-SERVER-FAILED]: {}\n",
-            escape_untrusted(text)
+            escape_line(text)
         ));
     });
     servers_with(settings, network, notice)

@@ -11,13 +11,13 @@ use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;
-use logue_source::escape_untrusted;
+use logue_source::{UntrustedEscaper, escape_json, escape_line, escape_untrusted, quote_word};
 use serde_json::{Value, json};
 
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
-use crate::terminal::{print, print_error};
+use crate::terminal::{print_error, print_part};
 
 /// The characters of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
@@ -44,6 +44,8 @@ struct State {
     mid_line: bool,
     /// Whether the turn's answer was shown.
     answered: bool,
+    /// Escapes the text for a terminal.
+    escaper: UntrustedEscaper,
     /// The error of standard output; the turn continues for the transcript.
     refused: Option<io::Error>,
 }
@@ -67,7 +69,7 @@ impl Output {
         } else {
             print_error(&format!(
                 "waiting: another run is writing to {}\n",
-                escape_untrusted(&file)
+                escape_line(&file)
             ));
         }
     }
@@ -86,7 +88,8 @@ impl Output {
             self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
         } else {
             print_error(&format!(
-                "the prompt runs as rewritten; {file} stays unchanged:\n\n{}\n",
+                "the prompt runs as rewritten; {} stays unchanged:\n\n{}\n",
+                escape_line(file),
                 escape_untrusted(prompt)
             ));
         }
@@ -103,9 +106,10 @@ impl Output {
             self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
         } else {
             print_error(&format!(
-                "warning[prompt_not_trusted]: {0} is not trusted, so its tools require approval; \
-                 `logue trust add {0}` trusts it\n",
-                escape_untrusted(file)
+                "warning[prompt_not_trusted]: {} is not trusted, so its tools require approval; \
+                 `logue trust add {}` trusts it\n",
+                escape_line(file),
+                quote_word(file)
             ));
         }
     }
@@ -117,7 +121,7 @@ impl Output {
         } else {
             print_error(&format!(
                 "warning[approval_expired]: the decision about {} was not made in time, so its calls are not run\n",
-                escape_untrusted(signal_id)
+                escape_line(signal_id)
             ));
         }
     }
@@ -191,13 +195,13 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
-        let kept = match file {
+        let kept = match file.map(escape_line) {
             Some(file) => {
                 format!(" Completed parts are in {file}; an incomplete answer is not.")
             }
             None => String::new(),
         };
-        print_error(&format!("cancelled.{}\n", escape_untrusted(&kept)));
+        print_error(&format!("cancelled.{kept}\n"));
     }
 
     pub(crate) fn failed(&self, failure: &CliError) {
@@ -233,9 +237,9 @@ impl Output {
 
     /// Writes to standard output; an error must not end the turn, which is still recorded.
     fn write(&self, text: &str) {
-        let mut state = self.state();
+        let state = &mut *self.state();
         if state.refused.is_none() {
-            state.refused = print(text).err();
+            state.refused = print_part(text, &mut state.escaper).err();
         }
         state.mid_line = !text.ends_with('\n');
     }
@@ -261,7 +265,7 @@ impl Output {
                 print_error(&format!(
                     "retrying in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
-                    escape_untrusted(&message)
+                    escape_line(&message)
                 ));
                 self.busy("waiting".to_owned());
             }
@@ -270,13 +274,13 @@ impl Output {
                 self.end_line();
                 print_error(&format!(
                     "asking the model again, as its answer does not match the schema: {}\n",
-                    escape_untrusted(&reason)
+                    escape_line(&reason)
                 ));
                 self.busy("thinking".to_owned());
             }
             TurnEvent::Calling(name) => {
                 self.end_line();
-                self.busy(format!("calling {}", escape_untrusted(&name)));
+                self.busy(format!("calling {}", escape_line(&name)));
             }
             TurnEvent::Delta(text) if self.streams => {
                 self.clear_spinner();
@@ -295,8 +299,8 @@ impl Output {
                 self.clear_spinner();
                 print_error(&format!(
                     "warning: the arguments of `{}` are not checked: {}\n",
-                    escape_untrusted(&tool),
-                    escape_untrusted(&why)
+                    escape_line(&tool),
+                    escape_line(&why)
                 ));
             }
             TurnEvent::ToolStarted(call) => self.busy(described(&call)),
@@ -416,11 +420,11 @@ fn shown_wait(wait: Duration) -> String {
 
 /// Formats a call as one short line.
 fn described(call: &ToolCall) -> String {
-    let arguments: Vec<&str> = call.arguments.as_str().split_whitespace().collect();
-    let arguments = arguments.join(" ");
+    let arguments = escape_json(call.arguments.as_str());
+    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
     let short = match arguments.char_indices().nth(ARGUMENTS) {
         Some((at, _)) => format!("{}…", &arguments[..at]),
         None => arguments,
     };
-    escape_untrusted(&format!("{} {short}", call.name)).into_owned()
+    format!("{} {short}", escape_line(&call.name))
 }

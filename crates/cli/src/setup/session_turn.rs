@@ -1,11 +1,13 @@
 //! The events and the outcome of a session's turn.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
 use logue_message::ChatMessage;
+use logue_source::quote_word;
 use logue_store::redacted_address;
 
 use crate::arguments::StoreArgs;
@@ -107,14 +109,14 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
 /// Returns the command that resumes a turn.
 pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
     let store = store_flag(store);
-    format!("logue signal {} --approve{store}", quoted(signal_id))
+    format!("logue signal {} --approve{store}", quote_word(signal_id))
 }
 
 /// Returns the flag that names the store, without a password.
 fn store_flag(store: &StoreArgs) -> String {
     let url = store.store.as_deref();
     url.map_or(String::new(), |url| {
-        format!(" --store {}", quoted(&redacted_address(url)))
+        format!(" --store {}", quote_word(&redacted_address(url)))
     })
 }
 
@@ -146,15 +148,6 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliErro
     }
 }
 
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 pub(crate) fn refused(error: &SignalError) -> CliError {
     if let SignalError::Store(error) = error {
         return store_failure(error);
@@ -163,6 +156,15 @@ pub(crate) fn refused(error: &SignalError) -> CliError {
     match error {
         SignalError::Unknown { .. } => {
             failure.with_help("`logue sessions list` names suspended turns; see also --store")
+        }
+        SignalError::Contradicts { at, .. } => {
+            // A date of HTTP has a year of four digits.
+            let millis = at.0.min(253_402_300_799_000);
+            let at = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+            let at = httpdate::fmt_http_date(at);
+            failure
+                .with_help(format!("decided at {at}; the first decision counts"))
+                .with_help("nothing was changed; the same decision again shows the outcome")
         }
         SignalError::PayloadInvalid { .. } => failure.with_help("nothing was decided: try again"),
         _ => failure,

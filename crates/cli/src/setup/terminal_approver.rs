@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource};
 use logue_harness::BoxFuture;
-use logue_source::{escape_unambiguous, escape_untrusted};
+use logue_source::{escape_json, escape_unambiguous, escape_untrusted};
 
 use crate::counted::counted;
 use crate::setup::output::Output;
@@ -117,12 +117,11 @@ impl TypedAnswer {
 
 /// Returns the preview of a call, or its escaped arguments.
 fn described(question: &ApprovalRequest<'_>) -> String {
-    // A preview is escaped by its tool; arguments are verbatim.
+    // A preview is escaped by its tool; arguments are the model's JSON.
     if let Some(preview) = question.preview {
         return preview.text.clone();
     }
-    let lines = question.call.arguments.as_str().lines();
-    lines.map(escape_unambiguous).collect::<Vec<_>>().join("\n")
+    escape_json(question.call.arguments.as_str())
 }
 
 fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {

@@ -8,7 +8,7 @@ use logue_agent::{
     Approvals, AuditLog, Budget, Environment, Permissions, PrepareObserver, Prompt, Refinement,
     SpendLimits,
 };
-use logue_source::Severity;
+use logue_source::{Severity, escape_line};
 use logue_tools::ShellPolicy;
 
 use crate::arguments::{LimitArgs, ModelArgs, TrustArgs};
@@ -89,7 +89,7 @@ fn spend_limits(settings: &RunSettings, flags: &LimitArgs) -> SpendLimits {
         .with_prices(settings.prices.clone())
 }
 
-/// Returns the maximum number of model requests in one turn; the flag takes precedence.
+/// Returns the maximum number of model requests of a run; the flag takes precedence.
 fn max_requests(settings: &RunSettings, flags: &ModelArgs) -> usize {
     let flag = flags.max_requests.map(usize::try_from);
     flag.and_then(Result::ok).unwrap_or(settings.max_requests)
@@ -130,6 +130,7 @@ fn warn_unconfined(prompt: &Prompt, policy: &ShellPolicy) {
         }
     }
     for (status, names) in unconfined {
-        print_error(&format!("warning: {}: {status}\n", names.join(", ")));
+        let names = escape_line(&names.join(", ")).into_owned();
+        print_error(&format!("warning: {names}: {status}\n"));
     }
 }

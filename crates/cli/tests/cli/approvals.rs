@@ -75,6 +75,7 @@ impl Scene {
         let mut command = logue(self.folder.path());
         command
             .env("OPENAI_BASE_URL", self.server.base_url())
+            .env("USER", "ana")
             .args(arguments);
         command
     }
@@ -149,13 +150,14 @@ fn record(decision: &str, by: &str) -> (String, String) {
 fn an_approval_is_one_effect_and_every_repetition_none() {
     for kept in BOTH {
         let scene = Scene::new(kept, ONCE, &[]);
-        for how in ["--approve", "--approve", "--deny"] {
+        for (how, ended) in [
+            ("--approve", (0, "so be it\n")),
+            ("--approve", (0, "so be it\n")),
+            ("--deny", (3, "")),
+            ("--approve", (0, "so be it\n")),
+        ] {
             let ran = scene.signalled(how);
-            assert_eq!(
-                (ran.status, ran.stdout.as_str()),
-                (0, "so be it\n"),
-                "{kept:?}"
-            );
+            assert_eq!((ran.status, ran.stdout.as_str()), ended, "{kept:?} {how}");
             assert_eq!(scene.effects(), 1, "{kept:?}");
         }
         assert_eq!(scene.recorded(), [record("allow", "signal")], "{kept:?}");
@@ -166,14 +168,25 @@ fn an_approval_is_one_effect_and_every_repetition_none() {
 fn a_denial_is_no_effect_and_cannot_be_turned_round() {
     for kept in BOTH {
         let scene = Scene::new(kept, ONCE, &[]);
-        for how in ["--deny", "--approve"] {
-            let ran = scene.signalled(how);
-            assert_eq!(
-                (ran.status, ran.stdout.as_str()),
-                (0, "so be it\n"),
-                "{kept:?}"
-            );
-        }
+        let denied = scene.run(&["signal", &scene.signal, "--deny", "--reason", "no"]);
+        assert_eq!((denied.status, denied.stdout.as_str()), (0, "so be it\n"));
+        let approved = scene.signalled("--approve");
+        assert_eq!((approved.status, approved.stdout.as_str()), (3, ""));
+        let signal = &scene.signal;
+        let first = format!("`{signal}` was decided before: denied by ana");
+        assert!(approved.stderr.contains(&first), "{}", approved.stderr);
+        assert!(
+            approved.stderr.contains("decided at "),
+            "{}",
+            approved.stderr
+        );
+        assert!(approved.stderr.contains(" GMT"), "{}", approved.stderr);
+        // The same decision gets the first outcome, whatever its reason.
+        let again = scene.signalled("--deny");
+        assert_eq!((again.status, again.stdout.as_str()), (0, "so be it\n"));
+        let one_by_one = r#"{"approval": {"c1": "deny"}}"#;
+        let again = scene.run(&["signal", signal, "--payload", one_by_one]);
+        assert_eq!((again.status, again.stdout.as_str()), (0, "so be it\n"));
         assert_eq!(scene.effects(), 0, "{kept:?}");
         assert!(
             scene.tool_result().contains("denied"),
@@ -203,7 +216,14 @@ fn an_approval_that_comes_too_late_is_a_denial() {
             "{}",
             late.stderr
         );
-        assert_eq!(scene.signalled("--approve").status, 0);
+        let again = scene.signalled("--approve");
+        assert_eq!(again.status, 3, "{}", again.stderr);
+        assert!(
+            again.stderr.contains("nobody decided within 2 s"),
+            "{}",
+            again.stderr
+        );
+        assert_eq!(scene.signalled("--deny").status, 0);
         assert_eq!(scene.effects(), 0, "{kept:?}");
         assert!(
             scene.tool_result().contains("within 2 s"),
@@ -222,7 +242,7 @@ fn what_nobody_decided_in_time_is_over_with_the_next_message() {
     assert_eq!((next.status, next.stdout.as_str()), (0, "so be it\n"));
     assert!(next.stderr.contains(&scene.signal), "{}", next.stderr);
     let late = scene.signalled("--approve");
-    assert_eq!(late.status, 0, "{}", late.stderr);
+    assert_eq!(late.status, 3, "{}", late.stderr);
     assert_eq!(scene.effects(), 0);
     assert_eq!(scene.recorded(), [record("deny", "expired")]);
 

@@ -164,7 +164,7 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
     let mut screen = Screen::start(&mut asked(folder.path(), &server));
     screen.expect("Run deploy? [y/N/a/d/e/?] ");
     assert!(
-        screen.text().contains("│ sh deploy.sh \"to prod\"\n"),
+        screen.text().contains("│ sh deploy.sh 'to prod'\n"),
         "{}",
         screen.text()
     );
@@ -193,7 +193,7 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
         records[0]["shown"]
             .as_str()
             .unwrap()
-            .ends_with("sh deploy.sh \"to prod\"\n")
+            .ends_with("sh deploy.sh 'to prod'\n")
     );
     assert_eq!(
         (&records[1]["decision"], &records[1]["note"]),
@@ -315,6 +315,69 @@ fn a_call_cannot_write_a_question_of_its_own() {
 }
 
 #[test]
+fn the_arguments_of_a_call_are_decoded_and_hide_nothing() {
+    let arguments = r#"{"input":"\u0072m \u202e\u200b \u0022 \udb40\udc41 caf\u00e9"}"#;
+    let call = Answer::text("").with_call("c1", "helper", arguments);
+    let server = server(vec![Reply::Answer(call), text_reply("no")]);
+    let prompt = "<config model=\"m\"/>\n<tool name=\"helper\" agent=\"helper.md\" local/>\n";
+    let folder = folder(&[("p.md", prompt), ("helper.md", "<config model=\"m\"/>\n")]);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", server.base_url()).args([
+        "run",
+        "--permission",
+        "helper=ask",
+        "p.md",
+        "go",
+    ]);
+    let mut screen = Screen::start(&mut command);
+    screen.expect("Run helper?");
+    let text = screen.text();
+    let shown = r#"  │ {"input":"rm \u{202e}\u{200b} \" \u{e0041} café"}"#;
+    assert!(text.lines().any(|line| line == shown), "{text}");
+    screen.press("n\n");
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn a_declaration_cannot_write_words_of_the_question() {
+    let command = "sh -c \"true \u{200b}` in /safe\" \"it's\"";
+    let prompt = format!(
+        "<config model=\"m\"/>\n<tool name=\"deploy\" command='{}'/>\n",
+        command.replace('\'', "&apos;")
+    );
+    let server = server(vec![text_reply("no")]);
+    let folder = folder(&[("p.md", &prompt)]);
+    let mut command = strict(folder.path());
+    command
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["run", "p.md", "go"]);
+    let mut screen = Screen::start(&mut command);
+    screen.expect("Trust it?");
+    let text = screen.text();
+    let shown = r" runs: sh -c $'true \u200b` in /safe' $'it\'s' …";
+    assert!(text.lines().any(|line| line.ends_with(shown)), "{text}");
+    screen.press("n\n");
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn streamed_text_keeps_emoji_and_shows_hidden_letters() {
+    let words = "👩\u{200d}🚀 ❤\u{fe0f} pay\u{200b}\u{200d}pal\u{e0041}\u{1b}[2J";
+    for delivery in [Delivery::Whole, Delivery::Random(7)] {
+        let server = ModelServer::start(vec![text_reply(words)], delivery).unwrap();
+        let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+        let mut command = logue(folder.path());
+        command
+            .env("OPENAI_BASE_URL", server.base_url())
+            .args(["run", "p.md", "go"]);
+        let (status, text) = Screen::start(&mut command).end();
+        assert_eq!(status, 0, "{text}");
+        let shown = "👩\u{200d}🚀 ❤\u{fe0f} pay\\u{200b}\\u{200d}pal\\u{e0041}\\u{1b}[2J\n";
+        assert!(text.ends_with(shown), "{text:?}");
+    }
+}
+
+#[test]
 fn everything_is_shown_when_it_is_asked_for() {
     let long = "z".repeat(2_000);
     let server = server(vec![call("c1", &long), text_reply("ok")]);
@@ -344,9 +407,7 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
     let mut screen = start(folder.path(), &no);
     screen.expect("Trust it? [y/o/N/?] ");
     assert!(
-        screen
-            .text()
-            .contains("│ deploy: runs `sh deploy.sh …` in /"),
+        screen.text().contains("│ deploy: in /"),
         "{}",
         screen.text()
     );
@@ -380,8 +441,12 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
     let mut screen = start(folder.path(), &again);
     screen.expect("Trust it?");
     let text = screen.text();
-    assert!(text.contains("│ - deploy: runs `sh deploy.sh …`"), "{text}");
-    assert!(text.contains("│ + deploy: runs `sh other.sh …`"), "{text}");
+    let shown = |mark: &str, command: &str| {
+        let line = text.lines().find(|line| line.contains(mark));
+        line.is_some_and(|line| line.ends_with(command))
+    };
+    assert!(shown("│ - deploy: in /", " runs: sh deploy.sh …"), "{text}");
+    assert!(shown("│ + deploy: in /", " runs: sh other.sh …"), "{text}");
     screen.press("\u{4}");
     assert_eq!(screen.end().0, 0);
 }

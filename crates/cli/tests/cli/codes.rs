@@ -34,6 +34,7 @@ const OWN: &[&str] = &[
     "session_not_found",
     "session_save_failed",
     "session_write_conflict",
+    "signal_contradicts_earlier",
     "state_validation_error",
     "store_corrupt",
     "store_unavailable",

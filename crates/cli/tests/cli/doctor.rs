@@ -199,3 +199,62 @@ fn a_base_url_that_no_run_accepts_is_found() {
         assert_eq!(ran.status, 3, "{url}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn the_password_of_an_address_is_not_printed() {
+    let list = r#"{"data":[{"id":"m","owned_by":"library"}]}"#;
+    let server = serving(&[(200, list), (404, ""), (200, list), (404, "")]);
+    let url = server.base_url();
+    let address = url.replace("http://", "http://ana:hunter2-of-ana@");
+    let folder = folder(&[]);
+    for arguments in [
+        &["doctor"][..],
+        &["doctor", "--json"],
+        &["doctor", "--offline"],
+    ] {
+        let mut command = logue(folder.path());
+        command
+            .env("OPENAI_BASE_URL", &address)
+            .env("OPENAI_API_KEY", "sk-0123456789");
+        let ran: Ran = command.args(arguments).output().unwrap().into();
+        let both = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!both.contains("hunter2"), "{arguments:?}: {both}");
+        assert!(both.contains("[redacted]@"), "{arguments:?}: {both}");
+    }
+}
+
+#[test]
+fn a_key_that_is_a_common_word_is_not_replaced_in_messages() {
+    let body = r#"{"error":{"message":"start ollama first, Bearer ollama"}}"#;
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n<user>hi</user>\n")]);
+    let with_key = |server: &ModelServer, key: &str, arguments: &[&str]| -> Ran {
+        let mut command = logue(folder.path());
+        command
+            .env("OPENAI_BASE_URL", server.base_url())
+            .env("OPENAI_API_KEY", key);
+        command.args(arguments).output().unwrap().into()
+    };
+    let server = serving(&[(400, body)]);
+    let ran = with_key(&server, "ollama", &["run", "p.md"]);
+    assert!(
+        ran.stderr.contains("start ollama first, Bearer [secret]"),
+        "{}",
+        ran.stderr
+    );
+    let body = r#"{"error":{"message":"no key sk-0123456789"}}"#;
+    let server = serving(&[(400, body)]);
+    let ran = with_key(&server, "sk-0123456789", &["run", "p.md"]);
+    assert!(ran.stderr.contains("no key [secret]"), "{}", ran.stderr);
+
+    for (key, is_noted) in [
+        ("ollama", true),
+        ("k-12345", true),
+        ("sk-0123456789", false),
+    ] {
+        let server = serving(&[]);
+        let ran = with_key(&server, key, &["doctor", "--offline"]);
+        let note = "note key";
+        assert_eq!(ran.stdout.contains(note), is_noted, "{key}: {}", ran.stdout);
+        assert!(!ran.stdout.contains(key), "{}", ran.stdout);
+    }
+}

@@ -179,6 +179,83 @@ fn nothing_from_outside_drives_the_terminal() {
     }
 }
 
+/// Names that drive a terminal, turn the reading order or hide letters.
+const HOSTILE_NAMES: [&str; 5] = [
+    "\u{1b}[2J",
+    "a\u{9b}2Jb",
+    "a\u{202e}dm.b",
+    "a\u{200b}\u{2060}\u{2028}b",
+    "a\u{3164}\u{feff}\u{e0041}\u{ad}b",
+];
+
+#[test]
+fn a_name_is_one_line_of_a_list() {
+    let tool = "<config model=\"echo:\"/>\n<tool name=\"d\" command=\"echo\"/>\n<user>x</user>\n";
+    let file = "a\nb  trusted.md";
+    let folder = folder(&[(file, tool)]);
+    for arguments in [
+        &["trust", "add", file][..],
+        &["trust", "list"],
+        &["tokens", "count", file],
+        &["trust", "remove", file],
+    ] {
+        let ran = run(folder.path(), arguments);
+        assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stdout.contains("b  trusted.md"), "{}", ran.stdout);
+        let forged = ran.stdout.lines().any(|line| line.starts_with("b  "));
+        assert!(!forged, "{arguments:?}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn no_command_prints_a_name_as_it_is() {
+    let tool = "<config model=\"echo:\"/>\n<tool name=\"d\" command=\"echo\"/>\n<user>x</user>\n";
+    for name in HOSTILE_NAMES {
+        let file = format!("{name}.md");
+        let other = format!("{name}.txt");
+        let session = format!("s{name}");
+        let folder = folder(&[(&file, tool), (&other, "plain"), ("fine.md", PROMPT)]);
+        let missing = format!("{name}.absent");
+        for arguments in [
+            &["trust", "add", &file][..],
+            &["trust", "list"],
+            &["trust", "remove", &file],
+            &["trust", "remove", &file],
+            &["tokens", "count", &file, &other],
+            &["tokens", "count", &missing],
+            &["tokens", "render", &file],
+            &["check", &file, &other],
+            &["fmt", "--check", &file],
+            &["fix", "--check", &file],
+            &["view", &file, "fine.md"],
+            &["scan", &file],
+            &["convert", &file, "--to", "openai"],
+            &["mcp", "list", &file],
+            &["run", &file, "hi"],
+            &["send", "--agent", "fine.md", &session, "hi"],
+            &["sessions", "list"],
+            &["sessions", "show", &missing],
+            &["sessions", "rm", &session],
+            &["signal", &session, "--approve"],
+            &[
+                "doctor",
+                "--offline",
+                "--store",
+                &format!("sqlite:{missing}"),
+            ],
+        ] {
+            let ran = run(folder.path(), arguments);
+            let both = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!both.contains(name), "{arguments:?}: {both:?}");
+            let hidden = |c: char| {
+                c.is_control() && !"\n\t".contains(c)
+                    || "\u{202e}\u{200b}\u{2060}\u{2028}\u{3164}\u{feff}\u{e0041}\u{ad}".contains(c)
+            };
+            assert!(!both.contains(hidden), "{arguments:?}: {both:?}");
+        }
+    }
+}
+
 #[test]
 fn a_projects_settings_get_no_secret() {
     let server =

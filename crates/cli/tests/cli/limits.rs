@@ -277,6 +277,95 @@ fn agents_are_only_so_deep() {
     }
 }
 
+/// A prompt whose documents ask an agent twelve times, which asks another one twelve times.
+fn fanned_out(settings: &str) -> tempfile::TempDir {
+    let asks = |agent: &str| {
+        let asks = (0..12).map(|n| format!("<agent src=\"{agent}\" local>question {n}</agent>"));
+        asks.collect::<Vec<_>>().join("\n")
+    };
+    let config = "<config model=\"m\"/>\n";
+    folder(&[
+        ("p.md", &format!("{config}<user>{}</user>\n", asks("a.md"))),
+        ("a.md", &format!("{config}<user>{}</user>\n", asks("b.md"))),
+        ("b.md", &format!("{config}<system>Help.</system>\n")),
+        ("logue.toml", settings),
+    ])
+}
+
+#[test]
+fn a_run_and_all_its_agents_share_one_limit_of_requests() {
+    const ALL: usize = 12 * 12 + 12 + 1;
+    for (settings, flags, requests, status) in [
+        ("", &[][..], 100, 3),
+        ("", &["--max-requests", "200"], ALL, 0),
+        ("", &["--max-requests", "20"], 20, 3),
+        ("[run]\nmax_requests = 7\n", &[], 7, 3),
+        // A checkout cannot raise it.
+        ("[run]\nmax_requests = 1000\n", &[], 100, 3),
+    ] {
+        let folder = fanned_out(settings);
+        let server = server((0..400).map(|_| Answer::text("ok")));
+        let arguments = [&["run", "--no-cache", "p.md"], flags].concat();
+        let ran = ask(folder.path(), &server, &arguments);
+        assert_eq!(ran.status, status, "{settings} {flags:?}: {}", ran.stderr);
+        assert_eq!(server.received().len(), requests, "{settings} {flags:?}");
+        if status != 0 {
+            let reason = format!("the run has made {requests} requests, agents included");
+            assert!(ran.stderr.contains(&reason), "{}", ran.stderr);
+            assert!(
+                ran.stderr.contains("max_requests_reached"),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn agents_that_tools_ask_at_the_same_time_share_the_limit() {
+    let twelve = |base: usize| {
+        (0..12).fold(Answer::text(""), |answer, n| {
+            let input = format!("{{\"input\":\"question {n}\"}}");
+            answer.with_call(format!("c{}", base + n), "helper", input)
+        })
+    };
+    let server = server(std::iter::once(twelve(0)).chain((0..40).map(|_| Answer::text("ok"))));
+    let folder = prepared("");
+    let ran = ask(
+        folder.path(),
+        &server,
+        &["run", "--max-requests", "6", "p.md"],
+    );
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[max_requests_reached]"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(server.received().len(), 6);
+    let transcript = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
+    assert_eq!(
+        transcript.matches("agents included").count(),
+        7,
+        "{transcript}"
+    );
+}
+
+#[test]
+fn agents_call_agents_four_deep_unless_a_flag_allows_more() {
+    let nested = "<config model=\"m\"/>\n<tool name=\"helper\" agent=\"helper.md\" local/>\n\
+                  <system>Help.</system>\n";
+    for (flags, requests) in [(&[][..], 5), (&["--max-agent-depth", "6"], 7)] {
+        let answers = (0..requests).map(|number| helper(&format!("c{number}")));
+        let answers = answers.chain((0..requests).map(|_| Answer::text("done")));
+        let server = server(answers);
+        let folder = folder(&[("p.md", PROMPT), ("helper.md", nested)]);
+        let ran = ask(folder.path(), &server, &[&["run", "p.md"], flags].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert_eq!(server.received().len(), 2 * requests, "{flags:?}");
+    }
+}
+
 #[test]
 fn a_session_keeps_what_was_done_before_its_limit() {
     let server = server([work("c1"), work("c2"), Answer::text("done")]);

@@ -21,6 +21,7 @@ mod doctor;
 mod example;
 mod fix;
 mod fmt;
+mod folder_modes;
 mod formats;
 mod help;
 mod hostile;

@@ -369,3 +369,25 @@ fn a_server_that_dies_in_concurrent_calls_fails_each_of_them() {
         );
     }
 }
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("p.md"), "<user>Hi</user>").unwrap();
+    for token in ["a", "secret", "0123456789abcdef", &"ab".repeat(32)] {
+        for bind in ["0.0.0.0", "127.0.0.1"] {
+            let arguments = [
+                "mcp", "serve", "--http", "0", "--bind", bind, "--token", token,
+            ];
+            let ran = run(folder.path(), [&arguments[..], &["p.md"]].concat());
+            assert_eq!(ran.status, 2, "{token}: {}", ran.stderr);
+            assert!(ran.stderr.contains("128 random bits"), "{}", ran.stderr);
+            assert!(
+                ran.stderr.contains("openssl rand -hex 32"),
+                "{}",
+                ran.stderr
+            );
+            assert!(!ran.stderr.contains("serving"), "{}", ran.stderr);
+        }
+    }
+}

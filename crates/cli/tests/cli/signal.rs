@@ -131,12 +131,14 @@ fn an_approved_call_runs_once_and_the_first_decision_counts() {
     );
 
     let again = ask(folder.path(), &server, &["signal", &signal, "--deny"]);
-    assert_eq!(
-        (again.status, again.stdout.as_str()),
-        (0, "deployed it\n"),
+    assert_eq!((again.status, again.stdout.as_str()), (3, ""));
+    assert!(
+        again.stderr.contains("error[signal_contradicts_earlier]"),
         "{}",
         again.stderr
     );
+    let same = ask(folder.path(), &server, &["signal", &signal, "--approve"]);
+    assert_eq!((same.status, same.stdout.as_str()), (0, "deployed it\n"));
     assert_eq!(runs(folder.path()), "ran\n");
     assert_eq!(server.received().len(), 2);
 }

@@ -234,7 +234,7 @@ fn what_is_trusted_is_what_is_declared() {
     let trusted = trust(folder.path(), &["add", "p.md"]);
     assert_eq!(trusted.status, 0, "{}", trusted.stderr);
     assert!(
-        trusted.stdout.contains("deploy: runs `sh deploy.sh …`"),
+        trusted.stdout.contains(" runs: sh deploy.sh …"),
         "{}",
         trusted.stdout
     );

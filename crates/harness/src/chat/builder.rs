@@ -56,6 +56,10 @@ type PayloadCheck =
 /// Returns the payload of a turn whose time to wait is over.
 type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync;
 
+/// Describes the earlier payload of a signal if a later one contradicts it.
+type Contradiction =
+    dyn Fn(&Suspension, &Map<String, Value>, &Map<String, Value>) -> Option<String> + Send + Sync;
+
 /// The settings of a chat.
 pub(super) struct Settings {
     pub(super) classifier: Box<dyn Classifier>,
@@ -63,6 +67,7 @@ pub(super) struct Settings {
     pub(super) payload_check: Option<Box<PayloadCheck>>,
     pub(super) kept_failures: Option<Box<KeptFailures>>,
     pub(super) expiry: Option<Box<Expiry>>,
+    pub(super) contradiction: Option<Box<Contradiction>>,
     pub(super) config: ChatConfig,
     pub(super) migrations: Migrations,
 }
@@ -95,6 +100,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 payload_check: None,
                 kept_failures: None,
                 expiry: None,
+                contradiction: None,
                 config: ChatConfig::default(),
                 migrations: Migrations::new(),
             },
@@ -148,6 +154,21 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
         expiry: impl Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync + 'static,
     ) -> Self {
         self.settings.expiry = Some(Box::new(expiry));
+        self
+    }
+
+    /// Refuses a signal that contradicts the one that its turn got before.
+    ///
+    /// `contradiction` gets the earlier and the later payload, and describes the earlier one if they
+    /// differ. Without it a repeated signal gets the outcome of the first, whatever it contains.
+    pub fn with_contradiction_check(
+        mut self,
+        contradiction: impl Fn(&Suspension, &Map<String, Value>, &Map<String, Value>) -> Option<String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.settings.contradiction = Some(Box::new(contradiction));
         self
     }
 

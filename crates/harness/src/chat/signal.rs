@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::store::{SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
+use crate::clock::Timestamp;
+use crate::store::{
+    EntryPayload, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+};
 
 use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
@@ -52,6 +55,16 @@ pub enum SignalError {
         /// The reason.
         reason: String,
     },
+    /// The turn got another signal before.
+    #[error("`{signal_id}` was decided before: {earlier}")]
+    Contradicts {
+        /// The signal.
+        signal_id: String,
+        /// The earlier decision.
+        earlier: String,
+        /// The time of the earlier decision.
+        at: Timestamp,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -65,6 +78,7 @@ impl SignalError {
             Self::Ambiguous { .. } => "harness_path_classification_ambiguous",
             Self::PayloadInvalid { .. } => "suspension_resume_payload_invalid",
             Self::RecordInvalid { .. } => "suspension_record_invalid",
+            Self::Contradicts { .. } => "signal_contradicts_earlier",
             Self::Store(_) => "session_load_failed",
         }
     }
@@ -76,7 +90,9 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// The listeners and the caller receive its outcome.
     ///
     /// The payload replaces fields of the state and is checked before the suspension is consumed.
-    /// A signal that was given before is not given again: the caller gets the outcome of the first.
+    /// A signal that was given before is not given again: the caller gets the outcome of the first,
+    /// unless it contradicts the first
+    /// ([`with_contradiction_check`](super::ChatHarnessBuilder::with_contradiction_check)).
     ///
     /// # Errors
     /// The signal was not accepted.
@@ -136,6 +152,7 @@ impl<E: Send + 'static> Inner<E> {
             _ => Some(waiting.signal_id.as_str()),
         };
         let now = self.clock.now();
+        let requested = payload.clone();
         let mut payload = payload;
         if waiting.status == SuspensionStatus::Suspended {
             self.check_payload(&waiting, &payload)?;
@@ -153,9 +170,46 @@ impl<E: Send + 'static> Inner<E> {
             .signal(&waiting.invocation_id, named, payload, now)
             .await?;
         match signalled {
-            SignalResult::Entry { session, entry, .. } => Ok((session, entry)),
+            SignalResult::Entry {
+                session,
+                entry,
+                is_new,
+            } => {
+                if !is_new {
+                    self.require_same(&waiting, &session, entry, &requested)
+                        .await?;
+                }
+                Ok((session, entry))
+            }
             SignalResult::Unknown => Err(SignalError::Unknown {
                 target: waiting.invocation_id,
+            }),
+        }
+    }
+
+    /// Refuses a payload that contradicts the one of `entry`, which the turn got before.
+    async fn require_same(
+        &self,
+        waiting: &Suspension,
+        session: &str,
+        entry: u64,
+        later: &Map<String, Value>,
+    ) -> Result<(), SignalError> {
+        let Some(contradiction) = &self.settings.contradiction else {
+            return Ok(());
+        };
+        let Some(earlier) = self.store.entry(session, entry).await? else {
+            return Ok(());
+        };
+        let Some(EntryPayload::Resume { payload, .. }) = &earlier.work else {
+            return Ok(());
+        };
+        match contradiction(waiting, payload, later) {
+            None => Ok(()),
+            Some(description) => Err(SignalError::Contradicts {
+                signal_id: waiting.signal_id.clone(),
+                earlier: description,
+                at: earlier.accepted_at,
             }),
         }
     }

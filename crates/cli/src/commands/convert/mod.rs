@@ -17,7 +17,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_source::{Origin, Source, Span, escape_untrusted};
+use logue_source::{Origin, Source, Span, escape_line};
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project;
@@ -204,7 +204,7 @@ impl Converter<'_> {
             Some(form) => form,
             None if job.found => {
                 if json {
-                    let name = escape_untrusted(&name);
+                    let name = escape_line(&name);
                     print_error(&format!("{name}: skipped, not a conversation\n"));
                 }
                 return Ok(());

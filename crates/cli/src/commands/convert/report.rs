@@ -1,6 +1,6 @@
 //! Reports on a conversion: losses, findings, refusals.
 
-use logue_source::{Diagnostic, Origin, Source, escape_untrusted};
+use logue_source::{Diagnostic, Origin, Source, escape_line, escape_untrusted};
 use openchatml::{Loss, LossTarget};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) struct ConversationRef<'a> {
 impl ConversationRef<'_> {
     /// Returns `file`, or `file:12` for one conversation of several.
     fn place(&self) -> String {
-        let name = escape_untrusted(self.name);
+        let name = escape_line(self.name);
         if self.one_of_many {
             format!("{name}:{}", self.start.line)
         } else {

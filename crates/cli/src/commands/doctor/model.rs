@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use logue_model::{
     Category, ModelSelection, ProviderAccount, ProviderBackend, ProviderError, Recording,
-    ServerProbe,
+    ServerProbe, is_placeholder_key,
 };
+use logue_store::redacted_address;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
@@ -69,10 +70,11 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         return findings;
     }
     let is_local = is_local(&address.url);
+    let shown = redacted_address(&address.url);
     findings.push(match &key {
-        Some(_) => Finding::good(KEY, format!("key found for {}", address.url)),
+        Some(_) => Finding::good(KEY, format!("key found for {shown}")),
         None if is_local => Finding::good(KEY, "no key; servers on this machine require none"),
-        None => Finding::bad(KEY, format!("no key for {}", address.url))
+        None => Finding::bad(KEY, format!("no key for {shown}"))
             .with_help(format!(
                 "set {}, or `api_key_env` under [{}] in logue.toml",
                 account.key_variable, account.table
@@ -82,6 +84,11 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
                 account.base_url_variable
             )),
     });
+    if key.as_deref().is_some_and(is_placeholder_key) {
+        let message = "the key is short or a common word, so messages of the server are shown as \
+                       they are, even where they contain it";
+        findings.push(Finding::doubtful(KEY, message));
+    }
     if arguments.offline {
         return findings;
     }
@@ -101,7 +108,7 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
 
 /// Probes the server and checks that it lists the model.
 async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
-    let url = &probe.base_url;
+    let url = &*redacted_address(&probe.base_url);
     let report = match probe.ask().await {
         Ok(report) => report,
         Err(error) => {
@@ -119,7 +126,7 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     message.push_str(&format!(", {}", counted(count, "model")));
     let mut findings = vec![
         Finding::good(SERVER, message)
-            .with_fact("url", url.as_str())
+            .with_fact("url", url)
             .with_fact("software", software)
             .with_fact("models", report.models.clone()),
     ];
@@ -145,7 +152,7 @@ fn failed(
     let message = format!("{} ({})", error.message, error.category);
     let help = error.help.into_iter();
     help.fold(standing(SERVER, message), Finding::with_help)
-        .with_fact("url", url)
+        .with_fact("url", &*redacted_address(url))
         .with_fact("category", error.category.as_str())
 }
 

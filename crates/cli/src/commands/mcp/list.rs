@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
 use logue_tools::mcp::LogFn;
 use logue_tools::{ServerToolRequest, ToolServers as _};
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
                     error.help.into_iter().fold(failure, CliError::with_help)
                 })?;
                 if !arguments.json {
-                    text.push_str(&format!("{}\n", escape_untrusted(&wanted.server)));
+                    text.push_str(&format!("{}\n", escape_line(&wanted.server)));
                 }
                 for tool in source.tools().await {
                     text.push_str(&line(&wanted.server, tool.definition(), arguments.json));
@@ -114,7 +114,7 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
         .flat_map(|object| object.keys().map(String::as_str))
         .collect();
     let line = format!("  {}({})  {first}", tool.name, names.join(", "));
-    format!("{}\n", escape_untrusted(line.trim_end()))
+    format!("{}\n", escape_line(line.trim_end()))
 }
 
 /// Refuses a prompt that is not trusted: listing the tools of a server starts it.

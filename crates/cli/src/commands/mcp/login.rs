@@ -1,6 +1,6 @@
 //! `logue mcp login`: obtains a token for a server through a browser.
 
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
 use logue_tools::mcp::{self, McpOptions};
 
 use crate::arguments::McpLoginArgs;
@@ -28,10 +28,7 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
     let ended = runtime.block_on(async {
         let secrets = || format!("{}{}", new_id(), new_id()).replace('-', "");
         let show = |url: &str| {
-            print_error(&format!(
-                "open this in a browser:\n{}\n",
-                escape_untrusted(url)
-            ));
+            print_error(&format!("open this in a browser:\n{}\n", escape_line(url)));
         };
         let login = mcp::login(&network, &arguments.url, &server, &store, secrets, show);
         tokio::select! {

@@ -15,7 +15,8 @@ use logue_agent::{
     Refinement,
 };
 use logue_server::{BearerToken, HttpOptions, PromptHost, PromptServer, ServeOptions};
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
+use logue_tools::private_folder;
 use tokio::net::TcpListener;
 
 use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
@@ -107,6 +108,12 @@ async fn over_http(
             .with_help("set LOGUE_MCP_TOKEN, or give --token"));
     }
     let bind = arguments.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let made = given.is_none();
+    let word = given.unwrap_or_else(|| format!("{}{}", new_id(), new_id()).replace('-', ""));
+    let token = BearerToken::new(&word).map_err(|error| {
+        CliError::new(Exit::Usage, "usage", error.to_owned())
+            .with_help("create one with `openssl rand -hex 32`, or omit --token for a random one")
+    })?;
     let listener = TcpListener::bind(SocketAddr::new(bind, port))
         .await
         .and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -117,10 +124,6 @@ async fn over_http(
         )
         .with_help("name another port, or 0 for a free one")
     })?;
-    let made = given.is_none();
-    let word = given.unwrap_or_else(|| format!("{}{}", new_id(), new_id()).replace('-', ""));
-    let token = BearerToken::new(&word)
-        .map_err(|error| CliError::new(Exit::Usage, "usage", error.to_owned()))?;
     let mut kept = None;
     print_error(&format!("serving http://{address}/mcp\n"));
     if made {
@@ -131,7 +134,7 @@ async fn over_http(
             Some(Ok(file)) => {
                 print_error(&format!(
                     "token file: {}\n",
-                    escape_untrusted(&file.display().to_string())
+                    escape_line(&file.display().to_string())
                 ));
                 kept = Some(Kept(file));
             }
@@ -167,7 +170,7 @@ impl Drop for Kept {
 /// Writes a secret to a file that only its owner can read.
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        private_folder(folder)?;
     }
     // An older file may have other permissions.
     drop(fs::remove_file(file));

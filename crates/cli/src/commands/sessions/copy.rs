@@ -7,6 +7,7 @@ use logue_agent::is_pending;
 use logue_harness::Clock as _;
 use logue_harness::store::{Commit, LeaseResult, SharedStore};
 use logue_message::{ChatMessage, ShapeError};
+use logue_source::escape_line;
 use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
 
@@ -66,7 +67,7 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
     messages.retain(|message| !is_pending(message));
     let (text, losses) = write_messages(&messages, arguments.to)?;
     for loss in losses {
-        print_error(&format!("warning: {loss}\n"));
+        print_error(&format!("warning: {}\n", escape_line(&loss)));
     }
     let end = if text.ends_with('\n') { "" } else { "\n" };
     ignore_broken_pipe(print(&format!("{text}{end}")))
@@ -139,7 +140,7 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, CliError> {
     let folder = path.and_then(Path::parent);
     let (messages, losses) = read_messages(&name, &text, from, folder)?;
     for loss in losses {
-        print_error(&format!("warning: {loss}\n"));
+        print_error(&format!("warning: {}\n", escape_line(&loss)));
     }
     for (index, message) in messages.iter().enumerate() {
         message.validate().map_err(|cause| invalid(index, &cause))?;

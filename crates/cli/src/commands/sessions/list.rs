@@ -3,7 +3,7 @@
 use logue_harness::store::{
     SessionFilter, SharedStore, Suspension, SuspensionFilter, SuspensionStatus,
 };
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
 use serde_json::{Value, json};
 
 use crate::arguments::ListArgs;
@@ -75,11 +75,11 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         }
         let agent = info.labels.get(AGENT).and_then(Value::as_str);
         [
-            escape_untrusted(&info.session).into_owned(),
+            escape_line(&info.session).into_owned(),
             info.seq.to_string(),
             ago(info.updated_at),
-            escape_untrusted(&state.join(", ")).into_owned(),
-            escape_untrusted(agent.unwrap_or_default()).into_owned(),
+            escape_line(&state.join(", ")).into_owned(),
+            escape_line(agent.unwrap_or_default()).into_owned(),
         ]
     });
     let style = output_style();

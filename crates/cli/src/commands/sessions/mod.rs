@@ -10,7 +10,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use logue_harness::store::{SessionInfo, SharedStore};
 use logue_harness::{Clock as _, Timestamp};
-use logue_source::escape_untrusted;
+use logue_source::escape_line;
 use serde_json::json;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
@@ -85,7 +85,7 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, CliError
     for session in &arguments.sessions {
         let info = known(&store, session).await?;
         if !arguments.yes && !agreed(&info)? {
-            print_error(&format!("{} was not removed\n", escape_untrusted(session)));
+            print_error(&format!("{} was not removed\n", escape_line(session)));
             continue;
         }
         let removed = store.delete(session).await;
@@ -101,7 +101,7 @@ fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
         return Err(CliError::new(Exit::Usage, "usage", message).with_help("confirm with --yes"));
     }
     let (name, messages) = (
-        escape_untrusted(&info.session),
+        escape_line(&info.session),
         counted(amount(info.seq), "message"),
     );
     print_error(&format!(

@@ -5,7 +5,7 @@ use logue_harness::store::{
     SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
-use logue_source::{ColorMode, escape_untrusted};
+use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted};
 use serde_json::{Value, json};
 
 use crate::arguments::ShowArgs;
@@ -189,12 +189,12 @@ pub(super) fn format_message(text: &mut String, message: &Value, style: ColorMod
     }
     for call in &message.tool_calls {
         heading(text, &format!("call of {}", call.name), style);
-        body(text, &shortened(call.arguments.as_str()));
+        body(text, &shortened(&escape_json(call.arguments.as_str())));
     }
 }
 
 pub(super) fn heading(text: &mut String, what: &str, style: ColorMode) {
-    let what = escape_untrusted(what);
+    let what = escape_line(what);
     text.push_str(&match style {
         ColorMode::Ansi => format!("\u{1b}[1m── {what}\u{1b}[0m\n"),
         ColorMode::Plain => format!("── {what}\n"),

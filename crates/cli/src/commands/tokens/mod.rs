@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use logue_o200k::{Encoder, SpecialSet, decode, decode_lossy};
-use logue_source::ColorMode;
+use logue_source::{ColorMode, escape_line};
 use serde_json::{Value, json};
 
 use crate::arguments::{CountArgs, DecodeArgs, EncodeArgs, TokensCommand};
@@ -91,7 +91,7 @@ fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
         [
             size.tokens.to_string(),
             size.bytes.to_string(),
-            name.to_owned(),
+            escape_line(name).into_owned(),
         ]
     };
     let mut rows: Vec<[String; 3]> = counted

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use logue_source::escape_line;
 use openchatml::harmony::{
     self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
 };
@@ -30,7 +31,11 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let (conversation, left_out) = Conversation::from_transcript(&transcript);
     losses.extend(left_out);
     for loss in &losses {
-        print_error(&format!("note: `{name}`: {loss}\n"));
+        print_error(&format!(
+            "note: `{}`: {}\n",
+            escape_line(&name),
+            escape_line(&loss.to_string())
+        ));
     }
     let form = match arguments.next_role {
         Some(role) => Form::Completion(FrameRole::from(role)),

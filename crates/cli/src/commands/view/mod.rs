@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 
 use logue_agent::{into_text, read_bytes};
-use logue_source::{Source, escape_untrusted};
+use logue_source::{Source, escape_line};
 use openchatml::{FrameBuf, Terminator, View, convert};
 
 use crate::commands::view::shown::{Shown, print_json, print_messages};
@@ -68,7 +68,7 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
         let printed = if arguments.json {
             print_json(&shown, Some(&name))
         } else {
-            print(&format!("{gap}==> {} <==\n", escape_untrusted(&name)))
+            print(&format!("{gap}==> {} <==\n", escape_line(&name)))
                 .and_then(|()| print_messages(&shown, arguments.full))
         };
         match printed {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use logue_source::{ColorMode, escape_untrusted};
+use logue_source::{ColorMode, escape_line, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::commands::view::fold::{MESSAGE_LIMITS, TOOL_LIMITS, fold, size};
@@ -130,7 +130,7 @@ pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
     for (number, message) in messages.iter().enumerate() {
         let mut text = String::from(if number == 0 { "" } else { "\n" });
         let heading = message.heading();
-        let heading = escape_untrusted(&heading);
+        let heading = escape_line(&heading);
         if colour {
             text.push_str(&format!("\u{1b}[{}m{heading}\u{1b}[0m\n", message.colour()));
         } else {

@@ -176,6 +176,16 @@ impl Layers {
         values.reduce(|lowest, value| if value < lowest { value } else { lowest })
     }
 
+    /// Returns the user's limit or `default`, unless a project's is lower.
+    pub(crate) fn limit<T: Ord>(&self, default: T, pick: impl Fn(&Tables) -> Option<T>) -> T {
+        let of = |layer: &Option<Layer>| layer.as_ref().and_then(|layer| pick(&layer.tables));
+        let most = of(&self.user).unwrap_or(default);
+        match of(&self.project) {
+            Some(limit) => limit.min(most),
+            None => most,
+        }
+    }
+
     /// Returns the layer of the user, for keys that no project may set.
     pub(crate) fn user(&self) -> Option<&Layer> {
         self.user.as_ref()

@@ -12,7 +12,9 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use logue_agent::{DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, Price, ResponseCache, Routing};
+use logue_agent::{
+    DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, MAX_REQUESTS, Price, ResponseCache, Routing,
+};
 use logue_model::{HttpLimits, ProviderAccount, RetryBudget};
 use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
@@ -126,11 +128,10 @@ fn run(layers: &Layers) -> RunSettings {
     let envelope = layers
         .nearest(|tables| tables.tools.result_envelope)
         .unwrap_or(base.envelope);
-    let max_requests = layers.nearest(|tables| tables.run.max_requests);
     RunSettings {
-        max_requests: max_requests
-            .and_then(|most| usize::try_from(most.get()).ok())
-            .unwrap_or(50),
+        max_requests: layers.limit(MAX_REQUESTS, |tables| {
+            usize::try_from(tables.run.max_requests?.get()).ok()
+        }),
         max_total_tokens: layers
             .strictest(|tables| tables.run.max_total_tokens)
             .map(NonZeroU64::get),
@@ -138,9 +139,7 @@ fn run(layers: &Layers) -> RunSettings {
             .strictest(|tables| tables.run.max_cost_usd)
             .map(|amount| amount.0),
         prices: prices(layers),
-        max_agent_depth: layers
-            .strictest(|tables| tables.run.max_agent_depth)
-            .unwrap_or(MAX_AGENT_CALLS),
+        max_agent_depth: layers.limit(MAX_AGENT_CALLS, |tables| tables.run.max_agent_depth),
         routing: base.with_concurrency(concurrency).with_envelope(envelope),
         lock_timeout: Duration::from_secs(
             layers
