@@ -41,7 +41,7 @@ fn structure(text: &str, shown: &mut String) {
     }
 }
 
-/// Returns the offset after the quote that closes the string at the start, if one does.
+/// Returns the offset after the quote that closes the string at the start.
 fn string_end(text: &str) -> Option<usize> {
     let mut is_escaped = true;
     for (at, byte) in text.bytes().enumerate() {

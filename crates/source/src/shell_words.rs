@@ -14,10 +14,10 @@ pub fn quote_words<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String 
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the word of a command as a POSIX shell, or Bash for hidden characters, reads it.
+/// Returns the word of a command as a shell reads it.
 ///
 /// A plain word stays. Other words are in single quotes. A word with a single quote or with
-/// characters that cannot be seen is written as `$'…'`, in which `'` and `\` have a backslash
+/// characters that cannot be seen is written as `$'…'` of Bash, in which `'` and `\` have a backslash
 /// before them. No word can close its quotes, and different words have different outputs.
 ///
 /// ```

@@ -29,7 +29,7 @@ pub const APPROVAL: &str = "approval";
 /// The field of the state, and of a signal's payload, with text for the model.
 pub const NOTE: &str = "note";
 
-/// The field of the state, and of a signal's payload, with the name of the person who decided.
+/// The field of a signal's payload with the name of the person who decided.
 pub const DECIDED_BY: &str = "decided_by";
 
 /// The decision of a request that expired. Signals must not contain it.
@@ -317,7 +317,9 @@ pub(crate) fn contradiction(
         .get(APPROVAL)
         .and_then(|approval| approval.get(EXPIRED));
     if let Some(seconds) = seconds {
-        return Some(format!("denied, as nobody decided within {seconds} s"));
+        return Some(format!(
+            "denied, as no decision was made within {seconds} s"
+        ));
     }
     let text = match first.first() {
         Some(word) if first.iter().all(|other| other == word) => (*word).to_owned(),

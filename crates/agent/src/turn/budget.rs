@@ -238,7 +238,7 @@ impl Budget {
         spent
     }
 
-    /// Returns a part of this budget with a spend of its own and a limit of its requests.
+    /// Returns a part of this budget with its own spend and request limit.
     ///
     /// The limit covers `earlier_requests`, which were made before.
     pub(crate) fn part(&self, earlier_requests: u64, max_requests: u64) -> Self {

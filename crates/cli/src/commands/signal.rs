@@ -111,7 +111,7 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     Ok(with_decider(payload))
 }
 
-/// Adds the name of the user, so that a later decision is told who made the first.
+/// Adds the name of the user, which the error of a different later decision contains.
 fn with_decider(mut payload: Map<String, Value>) -> Map<String, Value> {
     let name = ["USER", "LOGNAME"].into_iter().find_map(variable);
     if let Some(name) = name

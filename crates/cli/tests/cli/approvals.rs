@@ -219,7 +219,7 @@ fn an_approval_that_comes_too_late_is_a_denial() {
         let again = scene.signalled("--approve");
         assert_eq!(again.status, 3, "{}", again.stderr);
         assert!(
-            again.stderr.contains("nobody decided within 2 s"),
+            again.stderr.contains("no decision was made within 2 s"),
             "{}",
             again.stderr
         );

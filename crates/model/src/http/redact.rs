@@ -8,7 +8,7 @@ const MIN_SECRET_CHARS: usize = 8;
 /// Words that stand for a key where a server requires none.
 const PLACEHOLDERS: [&str; 5] = ["ollama", "none", "test", "dummy", "EMPTY"];
 
-/// Returns whether a key is too short or too common to be replaced wherever it occurs.
+/// Returns whether a key is too short or too common to be replaced everywhere.
 ///
 /// Messages would become unreadable: with the key `ollama`, every mention of that program. Such a key
 /// is replaced only where it is used as one, in a header or an address.

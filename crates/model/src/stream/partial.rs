@@ -96,7 +96,7 @@ pub(crate) fn make_ids_unique(response: &mut ChatMessage, conversation: &[ChatMe
     }
 }
 
-/// A source of ids that tries each number once, so that many calls take linear time.
+/// A source of ids that tries each number once.
 struct FreshIds {
     stem: String,
     /// The next number to try.
