@@ -35,7 +35,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
         servers
     };
     if wanted.is_empty() {
-        let name = escape_untrusted(&arguments.from);
+        let name = escape_line(&arguments.from);
         print_error(&format!("{name} declares no MCP servers\n"));
     }
     let network = fetcher(&arguments.allow_hosts, &settings)?;

@@ -78,10 +78,7 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
     }
     if first && exit == Exit::Done {
         let name = arguments.file.display().to_string();
-        print_error(&format!(
-            "{}: no conversations found\n",
-            escape_untrusted(&name)
-        ));
+        print_error(&format!("{}: no conversations found\n", escape_line(&name)));
     }
     Ok(exit)
 }
