@@ -263,7 +263,7 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
                 BuiltinPower::Runs => "runs programs that the model writes, in a sandbox",
                 _ => "a built-in tool",
             };
-            let text = format!("{name}: {line}, in {place}");
+            let text = format!("{name}: {line}, in {}", quote_word(&place));
             Some((json!(["builtin", name, place]), text))
         }
         ToolKind::Command { name, command, .. } => {
