@@ -198,7 +198,7 @@ impl ShellTool {
             match self.digest(words.clone()).await {
                 Err(reason) => return ToolResult::stale(unbound(&reason)),
                 Ok(digest) if digest != approved => {
-                    let line = line(words.iter());
+                    let line = quote_words(words.iter());
                     return ToolResult::stale(format_args!(
                         "`{line}` executes something else since it was approved"
                     ));
