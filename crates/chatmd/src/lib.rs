@@ -65,6 +65,7 @@ pub use evaluate::{
 pub use format::{format, format_changes};
 pub use import::{ExpandedDocument, ImportTarget, MAX_IMPORT_DEPTH, SourcePart, load, source_map};
 pub use repair::{Change, Repair, RepairKind, repair};
+pub use suggest::suggest;
 pub use syntax::{
     Attribute, Attributes, Child, Children, ElementNode, SyntaxToken, Tag, TextPiece, TextRun,
     TokenKind, Tree, parse,

@@ -13,10 +13,12 @@ const MAX_CANDIDATES: usize = 500;
 ///
 /// It differs in case or punctuation only, or in a few letters, or `name` is a prefix of it. The
 /// first of several equally similar candidates is returned.
-pub(crate) fn suggest<'c>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+///
+/// ```
+/// assert_eq!(chatmd::suggest("deplyo", ["read_file", "deploy"]), Some("deploy"));
+/// assert_eq!(chatmd::suggest("fetch", ["read_file", "deploy"]), None);
+/// ```
+pub fn suggest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if name.len() > MAX_NAME_LEN {
         return None;
     }

@@ -70,6 +70,10 @@ pub struct Environment {
     pub refined_prompts: Option<ResponseCache>,
     /// Keeps responses of agents that documents call.
     pub agent_responses: Option<ResponseCache>,
+    /// The tools that permission rules of this command name.
+    ///
+    /// The prompt or one of its agents must have them. Patterns with `*` are not checked.
+    pub rule_tools: Vec<String>,
     /// Patterns that a transcript does not contain.
     pub redaction: Redaction,
     /// Receives the events of agents.
@@ -173,6 +177,7 @@ impl Environment {
             refinement: Refinement::default(),
             refined_prompts: None,
             agent_responses: None,
+            rule_tools: Vec::new(),
             redaction: Redaction::default(),
             listener: Arc::new(NoListener),
             progress: Arc::new(NoPrepareObserver),
@@ -201,6 +206,7 @@ impl Environment {
             permissions: permissions.clone(),
             requirements: ResponseRequirements::default(),
             refinement: Refinement::Never,
+            rule_tools: Vec::new(),
             approvals: Approvals::Never,
             ..self.clone()
         }

@@ -36,6 +36,14 @@ pub enum PrepareError {
         /// The tool.
         tool: String,
     },
+    /// A permission rule of the command names a tool that the prompt does not have.
+    #[error("a permission rule names the tool `{tool}`, which neither the prompt nor an agent has")]
+    UnknownTool {
+        /// The name in the rule.
+        tool: String,
+        /// The most similar name of a tool.
+        suggestion: Option<String>,
+    },
     /// A tool requires approval, there is no approver, and the turn cannot suspend.
     #[error("a tool that requires approval needs a turn with a transcript")]
     NoApprover,
@@ -116,7 +124,7 @@ impl PrepareError {
                 .map_or("E-SOURCE-READ", |error| error.code.as_str()),
             Self::ToolsFromNetwork => "E-MD-AGENT-FAILED",
             Self::NotTrusted { .. } => "prompt_not_trusted",
-            Self::NoApprover | Self::NoPrice { .. } => "usage",
+            Self::NoApprover | Self::NoPrice { .. } | Self::UnknownTool { .. } => "usage",
             Self::ResultRequired { .. } => crate::turn::assistant::TOOL_RESULT_REQUIRED,
             Self::NoInput { .. } => "no_user_input",
             Self::Requirements(error) => error.category.as_str(),

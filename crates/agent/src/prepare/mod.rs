@@ -6,4 +6,5 @@ pub(crate) mod error;
 pub(crate) mod host_error;
 pub(crate) mod models;
 pub(crate) mod prepared;
+pub(crate) mod rule_tools;
 pub(crate) mod source;

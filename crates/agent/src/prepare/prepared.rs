@@ -16,6 +16,7 @@ use crate::prepare::conversation::Conversation;
 use crate::prepare::environment::{Approvals, Environment, Refinement};
 use crate::prepare::error::{InvalidPrompt, PrepareError};
 use crate::prepare::models::Model;
+use crate::prepare::rule_tools::require_tools;
 use crate::prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
 use crate::prompt::document::Prompt;
 use crate::prompt::refine::refine_prompt;
@@ -91,6 +92,7 @@ pub async fn load_prompt(
     refine(environment, &scope, &mut source).await?;
     let grant = scope.grant(&source.name, &source.text);
     scope.kept.extend(grant.protected().cloned());
+    require_tools(environment, &scope, &source, None)?;
     let permissions = environment.permissions.clone();
     let judged = environment.trust.judge(&source, &grant, &permissions);
     let trust = judged.await?;
@@ -264,6 +266,7 @@ async fn assemble(
         }
     };
     let offered = toolbox.current().await.into_owned();
+    require_tools(environment, &scope, source, Some(&offered))?;
     require_approver(environment, source, &offered, &permissions)?;
     let redaction = &environment.redaction;
     let conversation =

@@ -56,7 +56,7 @@ impl PromptScope {
     }
 
     /// Reads the agents in files that a document names, with the scope of each.
-    fn agents_of(&self, document: &Document) -> Vec<(PathBuf, String, Self)> {
+    pub(crate) fn agents_of(&self, document: &Document) -> Vec<(PathBuf, String, Self)> {
         let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
         let named = document.references();
         let named = named.filter(|one| one.local && is_agent(one.kind));

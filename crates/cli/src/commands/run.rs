@@ -149,6 +149,7 @@ fn environment(
         trust: &arguments.trust,
         output,
         approvals,
+        rules: &arguments.permissions,
     };
     let audit = audit_of(&input.conversation(), has_file, settings);
     command.environment(flags, audit)

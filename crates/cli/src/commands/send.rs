@@ -64,6 +64,7 @@ fn turn(
                 model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,
+                rules: &arguments.permissions,
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;

@@ -56,6 +56,7 @@ fn turn(
                 model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,
+                rules: &[],
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
             Ok::<_, CliError>((chat, waiting, is_late))

@@ -28,6 +28,16 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
                 "review its declarations, then run `logue trust add FILE`, or use --trust for this run",
             )
             .with_help("--permission TOOL=allow or =deny decides about one tool"),
+        PrepareError::UnknownTool { suggestion, .. } => {
+            let failure = CliError::new(Exit::Usage, "usage", message);
+            match suggestion {
+                Some(name) => failure.with_help(format!("did you mean `{name}`?")),
+                None => failure.with_help(
+                    "name a tool of the prompt, or a pattern with `*`; rules for several prompts belong \
+                     in your own logue/config.toml",
+                ),
+            }
+        }
         PrepareError::NoApprover => no_approver(),
         PrepareError::ResultRequired { tool, call_id, .. } => {
             CliError::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(

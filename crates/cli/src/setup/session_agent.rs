@@ -155,6 +155,7 @@ impl Agent {
             trust: command.trust,
             output: command.output,
             approvals: Approvals::Suspend,
+            rules: command.rules,
         };
         let environment = turn.environment(self.permissions.clone(), audit)?;
         let prepared = prepare(&environment, input.source(history)?).await;
@@ -172,6 +173,8 @@ pub(crate) struct SessionCommand<'a> {
     pub(crate) model_args: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
+    /// The permission rules that this command names.
+    pub(crate) rules: &'a [PermissionRule],
 }
 
 /// Creates a chat over a store, with the system clock and random ids.

@@ -243,6 +243,7 @@ pub(crate) async fn chat(
         model_args: &arguments.model_args,
         trust: &arguments.trust,
         output,
+        rules,
     };
     let audit = audit_of(&input.conversation(), true, settings);
     let prepared = agent.prepare(&input, History::Suspended, &command, audit);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chatmd::ToolKind;
 use logue_agent::{
-    Approvals, AuditLog, Budget, Environment, Permissions, PrepareObserver, Prompt, Refinement,
-    SpendLimits,
+    Approvals, AuditLog, Budget, Environment, PermissionRule, Permissions, PrepareObserver, Prompt,
+    Refinement, SpendLimits,
 };
 use logue_source::{Severity, escape_line};
 use logue_tools::ShellPolicy;
@@ -27,6 +27,8 @@ pub(crate) struct TurnCommand<'a> {
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
     pub(crate) approvals: Approvals,
+    /// The permission rules that this command names; remembered rules are not among them.
+    pub(crate) rules: &'a [PermissionRule],
 }
 
 impl TurnCommand<'_> {
@@ -56,6 +58,8 @@ impl TurnCommand<'_> {
         environment.permissions = permissions(self, flags, audit);
         environment.trust = Arc::new(TrustRules::new(self));
         environment.approvals = self.approvals;
+        let named = self.rules.iter().map(|rule| rule.tool.clone());
+        environment.rule_tools = named.collect();
         environment.budget = Budget::new(spend_limits(&settings.run, &model_args.limits));
         environment.max_requests = max_requests(&settings.run, model_args);
         environment.max_agent_depth = model_args

@@ -38,6 +38,7 @@ mod provider_errors;
 mod providers;
 mod redact;
 mod registries;
+mod rule_names;
 mod run;
 mod scan;
 mod send;

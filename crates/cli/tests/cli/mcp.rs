@@ -169,6 +169,29 @@ fn a_project_sends_no_variable_that_is_not_for_logue() {
 }
 
 #[test]
+fn a_rule_names_a_tool_that_the_server_offers() {
+    let with = |rule: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let (ran, bodies) = ask(
+            folder.path(),
+            &command("plain"),
+            "",
+            &["--permission", rule],
+        );
+        (ran, bodies.len())
+    };
+    let (ran, sent) = with("echoo=deny");
+    assert_eq!((ran.status, sent), (2, 0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("did you mean `echo`?"),
+        "{}",
+        ran.stderr
+    );
+    let (ran, sent) = with("echo=deny");
+    assert_eq!((ran.status, sent), (0, 2), "{}", ran.stderr);
+}
+
+#[test]
 fn lists_show_what_a_declaration_takes() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(

@@ -200,12 +200,15 @@ impl Files {
     /// protocol.
     fn build(&self, file: &Path) -> Result<Environment, CliError> {
         let output = Arc::new(Output::new(true));
+        // Several prompts share the rules, and each has tools of its own.
+        let is_single = self.paths.len() == 1 && !self.paths.iter().any(|path| path.is_dir());
         let command = TurnCommand {
             settings: &self.settings,
             model_args: &self.model_args,
             trust: &self.trust,
             output: &output,
             approvals: Approvals::Never,
+            rules: if is_single { &self.permissions } else { &[] },
         };
         let flags = self.permissions.iter().cloned();
         let flags = flags.fold(Permissions::new(), Permissions::with);
