@@ -78,6 +78,7 @@ pub use transcript::format::DEFAULT_INLINE_BYTES;
 pub use transcript::item::{NoTranscript, TranscriptError, TranscriptItem, TranscriptWriter};
 pub use transcript::redaction::{Redaction, RedactionError};
 pub use trust::changes::GrantChange;
+pub use trust::folder_trust::{TrustedFolder, content_id};
 pub use trust::grant::{Grant, GrantFile};
 pub use trust::prompt_trust::PromptTrust;
 pub use trust::trust_file::{TrustFile, Trusted};

@@ -53,6 +53,8 @@ codes! {
     SourceNotUtf8 = "E-SOURCE-NOT-UTF8",
     /// A configuration file is malformed or names an unknown setting.
     ConfigInvalid = "E-CONFIG-INVALID",
+    /// A project's configuration file grants access and is not trusted.
+    ConfigNotTrusted = "E-CONFIG-NOT-TRUSTED",
 
     // OpenChatML 2.2 §14.
     /// A header, of the document or of a frame, is malformed.

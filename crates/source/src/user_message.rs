@@ -22,6 +22,7 @@ impl DiagnosticCode {
             Self::SourceTooLarge => "The text is too long.",
             Self::SourceNotUtf8 => "Some of the text cannot be displayed.",
             Self::ConfigInvalid => "The application is not set up correctly.",
+            Self::ConfigNotTrusted => "The settings need permission first.",
 
             Self::ParseHeader
             | Self::ParseChannelMissing

@@ -1,6 +1,7 @@
 //! Trust: what a prompt grants and which prompts are trusted.
 
 pub(crate) mod changes;
+pub(crate) mod folder_trust;
 pub(crate) mod grant;
 pub(crate) mod prompt_trust;
 pub(crate) mod trust_file;

@@ -10,9 +10,10 @@ use logue_tools::private_folder;
 use serde::{Deserialize, Serialize};
 
 use crate::files::atomic_file::{private, sync_folder, temporary};
+use crate::trust::folder_trust::TrustedFolder;
 use crate::trust::grant::Grant;
 
-/// The prompts that the user trusts.
+/// The prompts, and the configuration files of directories, that the user trusts.
 ///
 /// The file is private and replaced as a whole, under a lock of the operating system on a file
 /// beside it. A damaged file is an error instead of an empty list, so that no entry is lost
@@ -43,6 +44,8 @@ pub struct Trusted {
 struct Content {
     version: u32,
     prompts: Vec<Trusted>,
+    #[serde(default)]
+    folders: Vec<TrustedFolder>,
 }
 
 impl TrustFile {
@@ -61,22 +64,34 @@ impl TrustFile {
     /// # Errors
     /// Returns an error if the file exists and cannot be read or parsed.
     pub fn list(&self) -> io::Result<Vec<Trusted>> {
+        Ok(self.content()?.prompts)
+    }
+
+    /// Returns every directory whose configuration file is trusted, the oldest first.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn folders(&self) -> io::Result<Vec<TrustedFolder>> {
+        Ok(self.content()?.folders)
+    }
+
+    fn content(&self) -> io::Result<Content> {
         let text = match std::fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
             Err(error) => return Err(error),
         };
         let content: Content = serde_json::from_slice(&text)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         if content.version == FIRST {
             // Its grants do not cover files, so none of them is trusted.
-            return Ok(Vec::new());
+            return Ok(Content::default());
         }
         if content.version != VERSION {
             let message = format!("it has the version {}", content.version);
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        Ok(content.prompts)
+        Ok(content)
     }
 
     /// Returns whether a grant is trusted.
@@ -138,15 +153,23 @@ impl TrustFile {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Trusted>) -> T) -> io::Result<T> {
+        self.change_content(|content| change(&mut content.prompts))
+    }
+
+    pub(crate) fn change_folders<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<TrustedFolder>) -> T,
+    ) -> io::Result<T> {
+        self.change_content(|content| change(&mut content.folders))
+    }
+
+    fn change_content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> io::Result<T> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private_folder(folder)?;
         let _lock = self.lock()?;
-        let mut prompts = self.list()?;
-        let changed = change(&mut prompts);
-        let content = Content {
-            version: VERSION,
-            prompts,
-        };
+        let mut content = self.content()?;
+        let changed = change(&mut content);
+        content.version = VERSION;
         let mut text = serde_json::to_vec_pretty(&content)?;
         text.push(b'\n');
         let (name, mut file) = temporary(&self.path, true)?;

@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// List, show, follow, copy, export, import, remove and check sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Trust prompts, list and explain them, or withdraw the trust
+    /// Trust prompts and settings of directories, list and explain them, or withdraw the trust
     #[command(subcommand)]
     Trust(TrustCommand),
     Check(CheckArgs),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// The flags of trust and approval.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TrustArgs {
-    /// Trust the declarations of the prompt for this command
+    /// Trust the prompt's declarations and the project's logue.toml for this command
     #[arg(long)]
     pub(crate) trust: bool,
 
@@ -25,7 +25,7 @@ pub(crate) enum TrustCommand {
     Explain(TrustExplainArgs),
 }
 
-/// Trust prompts
+/// Trust prompts, and the settings of directories
 ///
 /// A prompt declares what its model may do, so one from elsewhere can grant itself nothing until you
 /// trust it: each call of a tool that does more than read the prompt's directory requires your approval.
@@ -33,14 +33,18 @@ pub(crate) enum TrustCommand {
 /// the files below its directory that these execute or load: programs, scripts, imports, agents.
 /// Files that those load in turn are not covered. The conversation may grow; a changed declaration
 /// or file ends the trust.
+///
+/// For a directory it trusts what the directory's `logue.toml` grants: roots, hosts, variables, servers
+/// and stores. Any change of that file ends the trust.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue trust add review.md\n  \
+    logue trust add .\n  \
     logue trust list\n  \
     logue trust remove review.md")]
 pub(crate) struct TrustAddArgs {
-    /// Prompts to trust
-    #[arg(value_name = "FILE", required = true)]
+    /// Prompts, and directories with a `logue.toml`, to trust
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
     /// Print JSON lines
@@ -48,7 +52,7 @@ pub(crate) struct TrustAddArgs {
     pub(crate) json: bool,
 }
 
-/// List the trusted prompts
+/// List the trusted prompts and directories
 #[derive(Debug, Args)]
 pub(crate) struct TrustListArgs {
     /// Print JSON lines
@@ -56,11 +60,11 @@ pub(crate) struct TrustListArgs {
     pub(crate) json: bool,
 }
 
-/// Withdraw the trust in prompts
+/// Withdraw the trust in prompts and directories
 #[derive(Debug, Args)]
 pub(crate) struct TrustRemoveArgs {
-    /// Prompts, or hashes that `logue trust list` prints
-    #[arg(value_name = "FILE", required = true)]
+    /// Prompts, directories, or hashes that `logue trust list` prints
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
     /// Print JSON lines

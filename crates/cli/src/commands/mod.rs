@@ -15,4 +15,5 @@ pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod tokens;
 pub(crate) mod trust;
+mod trust_folder;
 pub(crate) mod view;

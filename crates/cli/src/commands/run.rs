@@ -34,7 +34,7 @@ use crate::terminal::write_failed;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let result = Settings::load()
+    let result = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
     output.finish();

@@ -20,7 +20,7 @@ use crate::telemetry;
 
 pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Settings::load()
+    let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
     report_outcome(&output, &arguments.store, ended)

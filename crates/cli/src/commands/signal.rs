@@ -24,7 +24,7 @@ use logue_harness::SystemClock;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Settings::load()
+    let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
     report_outcome(&output, &arguments.store, ended)

@@ -1,4 +1,4 @@
-//! `logue trust`: lists, adds, removes and explains trusted prompts.
+//! `logue trust`: lists, adds, removes and explains trusted prompts and directories.
 
 mod explain;
 
@@ -10,9 +10,11 @@ use logue_harness::Clock as _;
 use serde_json::json;
 
 use crate::arguments::TrustCommand;
+use crate::commands::trust_folder;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
-use crate::setup::trust::{failed, file, grant_of, place_of, single};
+use crate::setup::trust::{grant_of, place_of, single};
+use crate::setup::trust_file::{failed, file};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
@@ -31,15 +33,23 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
             for one in &listed {
                 text.push_str(&listing(one, arguments.json));
             }
+            let folders = file.folders().map_err(|error| failed(&file, &error))?;
+            for one in &folders {
+                text.push_str(&trust_folder::listing(one, arguments.json));
+            }
         }
         TrustCommand::Add(arguments) => {
-            let settings = Settings::load()?;
             for path in &arguments.files {
-                text.push_str(&added(&file, path, &settings, arguments.json)?);
+                let line = if let Some(folder) = trust_folder::folder_of_settings(path) {
+                    trust_folder::added(&file, &folder, arguments.json)
+                } else {
+                    added(&file, path, &Settings::inspect()?, arguments.json)
+                };
+                text.push_str(&line?);
             }
         }
         TrustCommand::Explain(arguments) => {
-            let settings = Settings::load()?;
+            let settings = Settings::inspect()?;
             for path in &arguments.files {
                 text.push_str(&explain::explained(&file, path, &settings, arguments.json)?);
             }
@@ -147,15 +157,19 @@ fn declarations(lines: &[String]) -> String {
 
 fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, CliError> {
     let name = path.display().to_string();
-    let count = file.remove(&place_of(Some(path)), &name);
-    let count = count.map_err(|error| failed(file, &error))?;
+    let folder = trust_folder::folder_of_settings(path);
+    let folder = place_of(Some(folder.as_deref().unwrap_or(path)));
+    let prompts = file.remove(&place_of(Some(path)), &name);
+    let count = prompts
+        .and_then(|prompts| Ok(prompts + file.remove_folder(&folder, &name)?))
+        .map_err(|error| failed(file, &error))?;
     if json {
         return Ok(format!("{}\n", json!({"path": name, "removed": count})));
     }
     if count == 0 {
         return Err(
             CliError::user("prompt_not_trusted", format!("`{name}` was not trusted"))
-                .with_help("run `logue trust list` to list the trusted prompts"),
+                .with_help("run `logue trust list` to list the trusted prompts and directories"),
         );
     }
     Ok(format!("{} is no longer trusted\n", single(&name)))

@@ -13,8 +13,9 @@ use crate::exit::CliError;
 use crate::setup::output::Output;
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::Terminal;
-use crate::setup::trust::{self, TrustReason};
+use crate::setup::trust::TrustReason;
 use crate::setup::turn_environment::TurnCommand;
+use crate::setup::{trust, trust_file};
 
 /// The permissions of a turn: the rules of flags and files, the audit and the approver.
 pub(crate) fn permissions(
@@ -68,7 +69,7 @@ impl TrustRules {
             return Ok(PromptTrust::trusted(grant));
         }
         let place = trust::place_of(source.file());
-        let file = trust::file();
+        let file = trust_file::file();
         let reason = TrustReason::find(&self.settings, file.as_ref(), &place, grant)?;
         if reason.is_trusted() {
             return Ok(PromptTrust::trusted(grant));

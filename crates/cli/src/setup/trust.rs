@@ -1,6 +1,5 @@
 //! The trust in prompts, and the question to the user about it.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,27 +10,12 @@ use logue_tools::Roots;
 
 use crate::exit::CliError;
 use crate::files::folder_of;
-use crate::setup::environment::data_folder;
 use crate::setup::failures::source_failure;
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::line;
+use crate::setup::trust_file::failed;
 use crate::terminal::print_error;
 use logue_harness::SystemClock;
-
-/// Returns the file of trusted prompts, or `None` without a user data directory.
-pub(crate) fn file() -> Option<TrustFile> {
-    data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
-}
-
-/// Returns the failure of a command that cannot access the trust file.
-pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> CliError {
-    let message = format!(
-        "cannot read or write the trusted prompts: {}: {error}",
-        file.path().display()
-    );
-    CliError::user("trust_unavailable", message)
-        .with_help("check the file and its permissions; without it no prompt is trusted")
-}
 
 /// Returns the path of a prompt; standard input is `-` in the current directory.
 pub(crate) fn place_of(prompt: Option<&Path>) -> PathBuf {

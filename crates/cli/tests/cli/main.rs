@@ -34,6 +34,7 @@ mod missing_files;
 mod network;
 mod payloads;
 mod program;
+mod project_grants;
 mod provider_errors;
 mod providers;
 mod redact;

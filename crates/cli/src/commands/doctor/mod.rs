@@ -80,7 +80,7 @@ impl Finding {
 pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
     let runtime = runtime()?;
     // Invalid settings are a finding; the other checks then use the defaults.
-    let (settings, mut findings) = match Settings::load() {
+    let (settings, mut findings) = match Settings::inspect() {
         Ok(settings) => {
             let found = settings::read(&settings);
             (settings, found)

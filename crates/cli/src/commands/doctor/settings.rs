@@ -1,12 +1,14 @@
 //! Check of the effective settings.
 
+use logue_source::DiagnosticCode;
+
 use crate::commands::doctor::Finding;
 use crate::exit::CliError;
 use crate::setup::settings::Settings;
 
 const CHECK: &str = "settings";
 
-/// Reports the settings files that were read.
+/// Reports the settings files, and the keys of a project that are not trusted.
 pub(super) fn read(settings: &Settings) -> Vec<Finding> {
     let files: Vec<String> = settings
         .files
@@ -18,7 +20,12 @@ pub(super) fn read(settings: &Settings) -> Vec<Finding> {
     } else {
         files.join("\n")
     };
-    vec![Finding::good(CHECK, message).with_fact("files", files)]
+    let mut findings = vec![Finding::good(CHECK, message).with_fact("files", files)];
+    if let Some(report) = &settings.ignored {
+        let code = DiagnosticCode::ConfigNotTrusted.as_str();
+        findings.push(Finding::bad(CHECK, report.trim_end()).with_fact("code", code));
+    }
+    findings
 }
 
 /// Reports settings that cannot be read, which prevent every run.

@@ -19,11 +19,15 @@ use crate::setup::mcp::servers_with;
 use crate::setup::network::fetcher;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, signalled};
-use crate::setup::trust::{self, TrustReason, grant_of, place_of, single};
+use crate::setup::trust::{TrustReason, grant_of, place_of, single};
+use crate::setup::trust_file::file;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
-    let settings = Settings::load()?;
+    let settings = Settings::inspect()?;
+    if let Some(report) = &settings.ignored {
+        print_error(report);
+    }
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
         vec![ServerToolRequest::new(arguments.from.clone(), ".")]
     } else {
@@ -121,7 +125,7 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
 fn require_trust(path: &Path, settings: &Settings) -> Result<(), CliError> {
     let grant = grant_of(path, settings)?;
     let place = place_of(Some(path));
-    let reason = TrustReason::find(&settings.trust, trust::file().as_ref(), &place, &grant)?;
+    let reason = TrustReason::find(&settings.trust, file().as_ref(), &place, &grant)?;
     if reason.is_trusted() {
         return Ok(());
     }

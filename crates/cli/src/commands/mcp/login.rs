@@ -12,7 +12,7 @@ use crate::setup::store::new_id;
 use crate::terminal::print_error;
 
 pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
-    let settings = Settings::load()?;
+    let settings = Settings::load(false)?;
     let failed = |message: String| CliError::user("E-MCP-SERVER-FAILED", message);
     let Some(network) = fetcher(&arguments.allow_hosts, &settings)? else {
         let message = "no host is allowed".to_owned();

@@ -37,7 +37,7 @@ use crate::terminal::print_error;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
-    let settings = Settings::load()?;
+    let settings = Settings::load(arguments.trust)?;
     telemetry::start(&settings);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {

@@ -62,7 +62,7 @@ fn with<F: Future<Output = Result<Exit, CliError>>>(
     arguments: &StoreArgs,
     job: impl FnOnce(SharedStore) -> F,
 ) -> Result<Exit, CliError> {
-    let settings = Settings::load()?;
+    let settings = Settings::load(false)?;
     let store = open(arguments, &settings)?;
     let runtime = runtime()?;
     runtime.block_on(job(store))

@@ -9,7 +9,8 @@ use serde_json::json;
 use super::{changed, declarations, files_of};
 use crate::exit::CliError;
 use crate::setup::settings::Settings;
-use crate::setup::trust::{TrustReason, failed, grant_of, place_of, single};
+use crate::setup::trust::{TrustReason, grant_of, place_of, single};
+use crate::setup::trust_file::failed;
 
 /// Explains the trust level of a prompt, with the state of each covered file.
 pub(super) fn explained(

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+/// The name of a project's file.
+pub(crate) const PROJECT_FILE: &str = "logue.toml";
+
 /// Finds the nearest `logue.toml` in `folder` and above.
 ///
 /// The search ends at the directory of the repository or the home directory, and ignores files of
 /// other users.
 pub(super) fn project_file(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
     for folder in folder.ancestors() {
-        let file = folder.join("logue.toml");
+        let file = folder.join(PROJECT_FILE);
         if std::fs::metadata(&file).is_ok_and(|metadata| metadata.is_file() && is_own(&metadata)) {
             return Some(file);
         }

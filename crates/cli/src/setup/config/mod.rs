@@ -1,7 +1,9 @@
 //! The tables of the project's `logue.toml` and of the user's configuration, as they are written.
 //!
 //! Each file is one [`Layer`]. Reading checks every value, and rejects what the file of a project may
-//! not contain. [`settings`](crate::setup::settings) merges the layers.
+//! not contain. Keys of a project that grant access ([`keys`]) apply only if the user trusts the content
+//! of the file, which is read once: the judged bytes are the ones that apply.
+//! [`settings`](crate::setup::settings) merges the layers.
 //!
 //! The project's file is searched in the current directory and above it, up to the directory
 //! of the repository. The directory of a prompt is not searched, because a prompt from elsewhere must
@@ -11,13 +13,15 @@
 
 pub(crate) mod browser;
 pub(crate) mod dollars;
-mod find;
+pub(crate) mod find;
 pub(crate) mod harmony;
+pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod permissions;
+pub(crate) mod project_trust;
 mod reading_error;
 pub(crate) mod redact;
 pub(crate) mod run;
@@ -30,11 +34,12 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{PermissionFile, Redaction};
-use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
+use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Severity, Source, Span};
 use logue_store::is_store_address;
 use logue_tools::{HostRule, SearchEngine};
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
 
 use crate::exit::{CliError, Exit};
 use crate::setup::config::browser::Browser;
@@ -44,6 +49,7 @@ use crate::setup::config::model::Model;
 use crate::setup::config::network::Network;
 use crate::setup::config::origin::Origin;
 use crate::setup::config::permissions::{PermissionTable, TrustTable};
+use crate::setup::config::project_trust::ProjectGrants;
 use crate::setup::config::reading_error::reading_error;
 use crate::setup::config::redact::Redact;
 use crate::setup::config::run::{Prices, Run};
@@ -112,6 +118,24 @@ impl Store {
     }
 }
 
+/// The treatment of granting keys in a project's file without trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GrantPolicy {
+    /// They apply, because the command line trusts the project.
+    Apply,
+    /// Reading fails.
+    Refuse,
+    /// They have no effect; a warning reports them.
+    Ignore,
+}
+
+/// A file and its text, which is read once.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
 /// One file and its checked values.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -132,14 +156,17 @@ pub(crate) struct Layers {
     user: Option<Layer>,
     /// The patterns of both files; a project cannot remove the user's.
     pub(crate) redaction: Redaction,
+    /// The report of the project's keys that were ignored.
+    pub(crate) ignored: Option<String>,
 }
 
 impl Layers {
     /// Reads the files that apply to the current directory.
     ///
     /// # Errors
-    /// Returns an error if an existing file cannot be read or is not a valid configuration.
-    pub(crate) fn read() -> Result<Self, CliError> {
+    /// Returns an error if an existing file cannot be read, is not a valid configuration, or grants
+    /// access that the policy refuses.
+    pub(crate) fn read(policy: GrantPolicy) -> Result<Self, CliError> {
         let folders = etcetera::choose_base_strategy().ok();
         let home = folders
             .as_ref()
@@ -148,13 +175,32 @@ impl Layers {
         let project = current.and_then(|current| project_file(&current, home.as_deref()));
         let user = folders.map(|folders| folders.config_dir().join("logue").join("config.toml"));
         let mut layers = Self::default();
-        if let Some(path) = project {
-            layers.project = Layer::read(path, Origin::Project, &mut layers.redaction)?;
+        if let Some(file) = project.map(ConfigFile::read).transpose()?.flatten() {
+            layers.read_project(&file, policy)?;
         }
-        if let Some(path) = user {
-            layers.user = Layer::read(path, Origin::User, &mut layers.redaction)?;
+        if let Some(file) = user.map(ConfigFile::read).transpose()?.flatten() {
+            let layer = Layer::new(&file, Origin::User, file.table()?, &mut layers.redaction)?;
+            layers.user = Some(layer);
         }
         Ok(layers)
+    }
+
+    fn read_project(&mut self, file: &ConfigFile, policy: GrantPolicy) -> Result<(), CliError> {
+        let mut table = file.table()?;
+        // Errors of the file precede the question of trust.
+        let layer = Layer::new(file, Origin::Project, table.clone(), &mut self.redaction)?;
+        let grants = ProjectGrants::new(file, table.get_ref());
+        let applies = grants.is_empty() || policy == GrantPolicy::Apply || grants.are_trusted()?;
+        self.project = Some(if applies {
+            layer
+        } else if policy == GrantPolicy::Ignore {
+            self.ignored = Some(grants.report(Severity::Warning)?);
+            grants.remove_from(table.get_mut());
+            Layer::new(file, Origin::Project, table, &mut Redaction::default())?
+        } else {
+            return Err(grants.refusal()?);
+        });
+        Ok(())
     }
 
     /// Returns the layers by descending precedence: the project's file, then the user's.
@@ -197,25 +243,61 @@ impl Layers {
     }
 }
 
-impl Layer {
-    /// Reads and checks a file; `None` if it does not exist.
-    fn read(
-        path: PathBuf,
-        origin: Origin,
-        redaction: &mut Redaction,
-    ) -> Result<Option<Self>, CliError> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+impl ConfigFile {
+    /// Reads a file; `None` if it does not exist.
+    pub(crate) fn read(path: PathBuf) -> Result<Option<Self>, CliError> {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(Self { path, text })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
                 let message = format!("cannot read {}: {error}", path.display());
-                return Err(CliError::user("E-CONFIG-INVALID", message));
+                Err(CliError::user("E-CONFIG-INVALID", message))
             }
-        };
-        let failed = |(span, message): (Span, String)| invalid(&path, &text, span, &message);
-        let tables: Tables =
-            toml::from_str(&text).map_err(|error| failed(reading_error(&text, &error)))?;
-        let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+        }
+    }
+
+    /// Parses the text.
+    pub(crate) fn table(&self) -> Result<Spanned<DeTable<'_>>, CliError> {
+        DeTable::parse(&self.text).map_err(|error| self.malformed(&error))
+    }
+
+    /// The directory of the file.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    fn malformed(&self, error: &toml::de::Error) -> CliError {
+        let (span, message) = reading_error(&self.text, error);
+        self.invalid(span, &message)
+    }
+
+    fn invalid(&self, span: Span, message: &str) -> CliError {
+        let code = DiagnosticCode::ConfigInvalid;
+        let diagnostic = Diagnostic::error(code, message, span)
+            .with_help("correct the key or its value in this file");
+        CliError {
+            report: Some(self.source().render(&diagnostic, ColorMode::Plain)),
+            ..CliError::new(Exit::UserCorrectable, code.as_str(), message)
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::new(self.path.display().to_string(), self.text.as_bytes())
+    }
+}
+
+impl Layer {
+    /// Checks the values of a file, and adds its patterns.
+    pub(crate) fn new(
+        file: &ConfigFile,
+        origin: Origin,
+        table: Spanned<DeTable<'_>>,
+        redaction: &mut Redaction,
+    ) -> Result<Self, CliError> {
+        let failed = |(span, message): (Span, String)| file.invalid(span, &message);
+        let tables = Tables::deserialize(Deserializer::from(table));
+        let tables = tables.map_err(|error| file.malformed(&error))?;
+        let folder = file.folder().to_owned();
         tables
             .redact
             .add_to(redaction)
@@ -230,27 +312,13 @@ impl Layer {
         tables.mcp.check(origin).map_err(failed)?;
         tables.trust.check(origin).map_err(failed)?;
         let rules = tables.permissions.rules().map_err(failed)?;
-        Ok(Some(Self {
+        Ok(Self {
             origin,
             folder,
-            permissions: PermissionFile::new(path, rules),
+            permissions: PermissionFile::new(file.path.clone(), rules),
             hosts,
             search,
             tables,
-        }))
-    }
-}
-
-fn invalid(path: &Path, text: &str, span: Span, message: &str) -> CliError {
-    let diagnostic = Diagnostic::error(DiagnosticCode::ConfigInvalid, message, span)
-        .with_help("correct the key or its value in this file");
-    let source = Source::new(path.display().to_string(), text.as_bytes());
-    CliError {
-        report: Some(source.render(&diagnostic, ColorMode::Plain)),
-        ..CliError::new(
-            Exit::UserCorrectable,
-            DiagnosticCode::ConfigInvalid.as_str(),
-            message,
-        )
+        })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Settings of one tool are in the table `[tools.settings."NAME"]` and take precedence over those of
 //! all tools. The file of a project comes with a checkout, which is untrusted: it may confine more,
-//! never less. Only the user's file may open access.
+//! never less. Directories of its own and variables that it names require the user's trust
+//! ([`keys`](crate::setup::config::keys)); only the user's file may open more.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -59,6 +60,18 @@ pub(crate) enum SandboxChoice {
     Landlock,
     Bwrap,
     Off,
+}
+
+impl SandboxChoice {
+    /// Returns the rank of the mode; a stricter one has a higher rank.
+    pub(crate) const fn strictness(self) -> u8 {
+        match self {
+            Self::Off => 0,
+            Self::Auto => 1,
+            Self::Landlock => 2,
+            Self::Bwrap => 3,
+        }
+    }
 }
 
 impl From<SandboxChoice> for SandboxMode {
@@ -174,7 +187,7 @@ impl Tools {
 }
 
 /// Returns whether a path leads out of its file's directory, directly or through links.
-fn leads_out(path: &Path, folder: &Path) -> bool {
+pub(super) fn leads_out(path: &Path, folder: &Path) -> bool {
     let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     if path.starts_with("~") || !path.components().all(is_inside) {
         return true;

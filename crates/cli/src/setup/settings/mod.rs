@@ -20,7 +20,7 @@ use logue_tools::mcp::McpOptions;
 use logue_tools::{FetchPolicy, SearchEngine, ShellPolicy};
 
 use crate::exit::CliError;
-use crate::setup::config::Layers;
+use crate::setup::config::{GrantPolicy, Layers};
 use crate::setup::settings::accounts::AccountSettings;
 
 /// The effective settings.
@@ -28,6 +28,8 @@ use crate::setup::settings::accounts::AccountSettings;
 pub(crate) struct Settings {
     /// The files that were read, by descending precedence.
     pub(crate) files: Vec<PathBuf>,
+    /// The report of the project's grants that were ignored.
+    pub(crate) ignored: Option<String>,
     pub(crate) model: ModelSettings,
     pub(crate) run: RunSettings,
     pub(crate) caches: CacheSettings,
@@ -126,10 +128,28 @@ pub(crate) struct TrustSettings {
 impl Settings {
     /// Reads and merges the environment and the files.
     ///
+    /// `trusts_project` applies the grants of the project's file for this command.
+    ///
+    /// # Errors
+    /// Returns an error if an existing file cannot be read, is not a valid configuration, or grants
+    /// access without the user's trust.
+    pub(crate) fn load(trusts_project: bool) -> Result<Self, CliError> {
+        let policy = if trusts_project {
+            GrantPolicy::Apply
+        } else {
+            GrantPolicy::Refuse
+        };
+        Ok(resolve::resolve(&Layers::read(policy)?))
+    }
+
+    /// Reads and merges the environment and the files, for a command that inspects.
+    ///
+    /// Grants of a project's file that is not trusted are ignored.
+    ///
     /// # Errors
     /// Returns an error if an existing file cannot be read or is not a valid configuration.
-    pub(crate) fn load() -> Result<Self, CliError> {
-        Ok(resolve::resolve(&Layers::read()?))
+    pub(crate) fn inspect() -> Result<Self, CliError> {
+        Ok(resolve::resolve(&Layers::read(GrantPolicy::Ignore)?))
     }
 
     /// Returns the settings of the environment alone.

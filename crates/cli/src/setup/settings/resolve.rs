@@ -6,6 +6,9 @@
 //! | `strictest` | the lower value of the two |
 //! | `iter` | the values of both |
 //! | `user` | the user's value; reading rejects the key in a project's file |
+//!
+//! The table of [`keys`](crate::setup::config::keys) states the right of a project's file to set each
+//! key. A project's layer contains no granting key that the user does not trust.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -29,6 +32,7 @@ use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
     TrustSettings, tools,
 };
+use crate::setup::trust_file::trusts_everything;
 
 /// Merges all settings.
 pub(super) fn resolve(layers: &Layers) -> Settings {
@@ -39,6 +43,7 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
             .iter()
             .map(|layer| layer.permissions.path.clone())
             .collect(),
+        ignored: layers.ignored.clone(),
         model: model(layers),
         run: run(layers),
         caches: caches(layers),
@@ -53,12 +58,12 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
             project: layers.project().map(|layer| layer.permissions.clone()),
             user: layers.user().map(|layer| layer.permissions.clone()),
             approval_timeout: layers
-                .nearest(|tables| tables.permissions.approval_timeout_seconds)
+                .strictest(|tables| tables.permissions.approval_timeout_seconds)
                 .map(NonZeroU64::get),
         },
         trust: TrustSettings {
             directories: trusted_directories(layers.user(), home.as_deref()),
-            everything: variable("LOGUE_TRUST").is_some_and(|value| value == "all"),
+            everything: trusts_everything(),
         },
         redaction: layers.redaction.clone(),
         max_inline_bytes: layers
@@ -111,10 +116,10 @@ fn http_limits(layers: &Layers) -> HttpLimits {
     limits.idle = seconds(|model| model.idle_timeout_seconds, limits.idle);
     limits.total = seconds(|model| model.total_timeout_seconds, limits.total);
     limits.response_bytes = layers
-        .nearest(|tables| tables.model.max_response_bytes)
+        .strictest(|tables| tables.model.max_response_bytes)
         .unwrap_or(limits.response_bytes);
     limits.event_bytes = layers
-        .nearest(|tables| tables.model.max_event_bytes)
+        .strictest(|tables| tables.model.max_event_bytes)
         .unwrap_or(limits.event_bytes);
     limits
 }
@@ -183,7 +188,7 @@ fn network(layers: &Layers) -> FetchPolicy {
     let hosts = layers.iter().flat_map(|layer| layer.hosts.clone());
     let total = layers.nearest(|tables| tables.network.timeout_seconds);
     let total = total.map_or(base.total, from_seconds);
-    let max_bytes = layers.nearest(|tables| tables.network.max_page_bytes);
+    let max_bytes = layers.strictest(|tables| tables.network.max_page_bytes);
     let max_bytes = max_bytes.unwrap_or(base.max_bytes);
     base.with_hosts(hosts.collect())
         .with_total(total)
@@ -210,7 +215,7 @@ fn mcp(layers: &Layers) -> McpOptions {
     };
     let start = seconds(|tables| tables.mcp.start_timeout_seconds, base.start);
     let call = seconds(|tables| tables.mcp.call_timeout_seconds, base.call);
-    let output_bytes = layers.nearest(|tables| tables.mcp.max_output_bytes);
+    let output_bytes = layers.strictest(|tables| tables.mcp.max_output_bytes);
     let output_bytes = output_bytes.unwrap_or(base.output_bytes);
     base.with_start(start)
         .with_call(call)

@@ -9,8 +9,8 @@ use logue_tools::sandbox::Sandbox;
 use logue_tools::{ShellOptions, ShellPolicy};
 use toml::Spanned;
 
-use crate::setup::config::Layers;
 use crate::setup::config::tools::Settings as Table;
+use crate::setup::config::{Layer, Layers};
 use crate::setup::settings::resolve::resolved;
 
 /// Returns the further directories that tools may read: those of both files.
@@ -37,7 +37,8 @@ pub(super) fn environment(layers: &Layers) -> Vec<(OsString, OsString)> {
 /// Merges the tables of both files into a policy.
 ///
 /// A table of one tool takes precedence over those of all tools; among tables of a kind the project's
-/// takes precedence. Either file can require a sandbox.
+/// takes precedence. Either file can require a sandbox, confine more and close the network. Of two
+/// limits the lower one applies.
 pub(super) fn policy(
     layers: &Layers,
     environment: Vec<(OsString, OsString)>,
@@ -55,68 +56,110 @@ pub(super) fn policy(
     let base = ShellOptions::default()
         .with_environment(environment)
         .with_sandbox(sandbox);
-    let general: Vec<(&Table, &Path)> = layers
-        .iter()
-        .map(|layer| (&layer.tables.tools.all, layer.folder.as_path()))
-        .collect();
     let names: BTreeSet<&String> = layers
         .iter()
         .flat_map(|layer| layer.tables.tools.named.keys())
         .collect();
-    let all = options(&general, home, base.clone());
-    let mut policy = ShellPolicy::from(all);
+    let mut policy = ShellPolicy::from(options(layers, None, home, base.clone()));
     for name in names {
-        let own = layers.iter().filter_map(|layer| {
-            let table = layer.tables.tools.named.get(name)?;
-            Some((table, layer.folder.as_path()))
-        });
-        let tables: Vec<(&Table, &Path)> = own.chain(general.iter().copied()).collect();
-        policy = policy.with(name, options(&tables, home, base.clone()));
+        policy = policy.with(name, options(layers, Some(name), home, base.clone()));
     }
     policy
 }
 
-/// Merges tables into options: the first value counts, and paths accumulate.
+/// The tables of one tool or of all tools, by descending precedence.
+struct ToolTables<'a> {
+    /// The tables of both files.
+    all: Vec<(&'a Table, &'a Path)>,
+    project: Vec<&'a Table>,
+    user: Vec<&'a Table>,
+}
+
+impl<'a> ToolTables<'a> {
+    fn new(layers: &'a Layers, tool: Option<&str>) -> Self {
+        let own = |layer: &'a Layer| layer.tables.tools.named.get(tool?);
+        let general = |layer: &'a Layer| Some(&layer.tables.tools.all);
+        let of = |layer: Option<&'a Layer>| -> Vec<&'a Table> {
+            let tables = layer.map(|layer| [own(layer), general(layer)]);
+            tables.into_iter().flatten().flatten().collect()
+        };
+        let place = |layer: &'a Layer| layer.folder.as_path();
+        let named = layers.iter().map(|layer| (own(layer), place(layer)));
+        let shared = layers.iter().map(|layer| (general(layer), place(layer)));
+        let all = named.chain(shared);
+        Self {
+            all: all
+                .filter_map(|(table, folder)| Some((table?, folder)))
+                .collect(),
+            project: of(layers.project()),
+            user: of(layers.user()),
+        }
+    }
+
+    /// Returns the first value.
+    fn nearest<T>(&self, pick: impl Fn(&Table) -> Option<T>) -> Option<T> {
+        self.all.iter().find_map(|(table, _)| pick(table))
+    }
+
+    /// Returns the project's and the user's value.
+    fn both<T>(&self, pick: impl Fn(&Table) -> Option<T>) -> impl Iterator<Item = T> {
+        let project = self.project.iter().find_map(|table| pick(table));
+        let user = self.user.iter().find_map(|table| pick(table));
+        project.into_iter().chain(user)
+    }
+
+    /// Returns the paths of all tables.
+    fn paths(
+        &self,
+        pick: fn(&Table) -> &Vec<Spanned<PathBuf>>,
+        home: Option<&Path>,
+    ) -> Vec<PathBuf> {
+        let paths = self.all.iter().flat_map(|(table, folder)| {
+            let paths = pick(table).iter();
+            paths.map(|path| resolved(path.get_ref(), folder, home))
+        });
+        paths.collect()
+    }
+}
+
+/// Merges the tables of a tool, or of all tools, into options.
 fn options(
-    settings: &[(&Table, &Path)],
+    layers: &Layers,
+    tool: Option<&str>,
     home: Option<&Path>,
     mut options: ShellOptions,
 ) -> ShellOptions {
-    fn first<T>(settings: &[(&Table, &Path)], pick: impl Fn(&Table) -> Option<T>) -> Option<T> {
-        settings.iter().find_map(|(settings, _)| pick(settings))
-    }
-    let places = |pick: fn(&Table) -> &Vec<Spanned<PathBuf>>| -> Vec<PathBuf> {
-        let of_one = |(settings, folder): &(&Table, &Path)| {
-            let paths = pick(settings).iter();
-            let place = |path: &Spanned<PathBuf>| resolved(path.get_ref(), folder, home);
-            paths.map(place).collect::<Vec<_>>()
-        };
-        settings.iter().flat_map(of_one).collect()
-    };
+    let tables = ToolTables::new(layers, tool);
     let bytes = |mebibytes: u64| mebibytes.saturating_mul(1 << 20);
-    if let Some(seconds) = first(settings, |it| it.timeout_seconds) {
+    if let Some(seconds) = tables.nearest(|it| it.timeout_seconds) {
         options.timeout = Duration::from_secs(seconds.get());
     }
-    if let Some(bytes) = first(settings, |it| it.max_output_bytes) {
+    if let Some(bytes) = tables.both(|it| it.max_output_bytes).min() {
         options.output_bytes = bytes;
     }
     let sandbox = &mut options.sandbox;
-    if let Some(choice) = first(settings, |it| it.sandbox.as_ref().map(|it| *it.get_ref())) {
+    if let Some(choice) = tables
+        .both(|it| it.sandbox.as_ref().map(|it| *it.get_ref()))
+        .max_by_key(|choice| choice.strictness())
+    {
         sandbox.mode = choice.into();
     }
-    if let Some(network) = first(settings, |it| it.network.as_ref().map(|it| *it.get_ref())) {
+    if let Some(network) = tables
+        .both(|it| it.network.as_ref().map(|it| *it.get_ref()))
+        .min()
+    {
         sandbox.network = network;
     }
-    sandbox.readable = places(|it| &it.readable);
-    sandbox.writable = places(|it| &it.writable);
+    sandbox.readable = tables.paths(|it| &it.readable, home);
+    sandbox.writable = tables.paths(|it| &it.writable, home);
     let limits = &mut sandbox.limits;
-    if let Some(most) = first(settings, |it| it.max_memory_mib) {
+    if let Some(most) = tables.both(|it| it.max_memory_mib).min() {
         limits.memory_bytes = Some(bytes(most));
     }
-    if let Some(most) = first(settings, |it| it.max_file_mib) {
+    if let Some(most) = tables.both(|it| it.max_file_mib).min() {
         limits.file_bytes = Some(bytes(most));
     }
-    if let Some(most) = first(settings, |it| it.max_processes) {
+    if let Some(most) = tables.both(|it| it.max_processes).min() {
         limits.processes = Some(most);
     }
     options
