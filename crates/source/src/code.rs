@@ -145,6 +145,8 @@ codes! {
     MdPayloadMissing = "E-MD-PAYLOAD-MISSING",
     /// A payload file changed after the transcript named it.
     MdPayloadChanged = "E-MD-PAYLOAD-CHANGED",
+    /// The place of the payload files is not a directory beside the transcript.
+    MdPayloadFolder = "E-MD-PAYLOAD-FOLDER",
     /// A text imports itself, directly or through others.
     MdImportCycle = "E-MD-IMPORT-CYCLE",
     /// Imports are nested too deeply, too many or too large.

@@ -18,6 +18,7 @@ impl DiagnosticCode {
             | Self::MdDocumentUnreadable
             | Self::MdPayloadMissing
             | Self::MdPayloadChanged
+            | Self::MdPayloadFolder
             | Self::MissingFile => "A document could not be opened.",
             Self::SourceTooLarge => "The text is too long.",
             Self::SourceNotUtf8 => "Some of the text cannot be displayed.",

@@ -93,7 +93,7 @@ pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
 pub use private_folder::private_folder;
-pub use roots::{Opened, RootError, Roots};
+pub use roots::{EntryKind, FolderHandle, OpenedFile, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning, ToolRequest};
 /// The crate of the trait `JsonSchema` that argument types of [`FnTool`] implement.
 #[cfg(feature = "functions")]

@@ -1,5 +1,6 @@
 //! Loads the files that a prompt names: documents, imports, images, other prompts.
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use chatmd::{
     DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest, ImportedText, World,
     WorldError, WorldErrorKind,
 };
-use logue_tools::{RootError, Roots, WrittenFiles};
+use logue_tools::{EntryKind, FolderHandle, RootError, Roots, WrittenFiles};
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::payload::is_as_named;
@@ -30,7 +31,8 @@ pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
 #[derive(Clone, Debug)]
 pub struct FileLoader {
     roots: Arc<Roots>,
-    payloads: PathBuf,
+    /// The directory of the transcript; `None` if it does not exist.
+    transcript: Option<FolderHandle>,
     file: Option<PathBuf>,
     written: WrittenFiles,
 }
@@ -38,9 +40,10 @@ pub struct FileLoader {
 impl FileLoader {
     /// A loader of `roots`, with the payloads of a transcript in `transcript_folder`.
     pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Self {
+        let known = roots.at(transcript_folder).map(|root| (**root).clone());
         Self {
+            transcript: known.or_else(|| FolderHandle::open(transcript_folder).ok()),
             roots,
-            payloads: transcript_folder.join(PAYLOAD_FOLDER),
             file: None,
             written: WrittenFiles::default(),
         }
@@ -87,20 +90,16 @@ impl FileLoader {
 
     /// Reads another prompt and returns its text and canonical path.
     pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
-        let bytes = read(&self.roots, src, MAX_DOCUMENT)?;
-        let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
+        let (bytes, path) = read(&self.roots, src, MAX_DOCUMENT)?;
         self.unwritten(src, &path)?;
         Ok((into_text(src, bytes)?, path))
     }
 
     /// Reads a payload of the transcript, up to the size limit of a transcript.
     fn payload(&self, src: &str, name: &str) -> Result<Vec<u8>, WorldError> {
-        let folder = Roots::new([self.payloads.clone()]);
-        let found = folder.map_err(|_| RootError::NotFound(name.to_owned()));
-        let found = found
-            .map_err(|error| refused(&error))
-            .and_then(|folder| read(&folder, name, MAX_SOURCE_BYTES));
-        let bytes = found.map_err(|error| match error.kind {
+        let found = self.payload_folder(src, name);
+        let found = found.and_then(|folder| read(&folder, name, MAX_SOURCE_BYTES));
+        let (bytes, _) = found.map_err(|error| match error.kind {
             WorldErrorKind::NotFound => WorldError::new(
                 WorldErrorKind::PayloadMissing,
                 format!("{src}: there is no such payload beside the transcript"),
@@ -125,6 +124,35 @@ impl FileLoader {
     }
 }
 
+impl FileLoader {
+    /// Opens the directory of the transcript's payload files.
+    fn payload_folder(&self, src: &str, name: &str) -> Result<Roots, WorldError> {
+        let missing = || refused(&RootError::NotFound(name.to_owned()));
+        let beside = self.transcript.as_ref().ok_or_else(missing)?;
+        let folder = OsStr::new(PAYLOAD_FOLDER);
+        match beside.enter(folder) {
+            Ok(folder) => Ok(Roots::of_folder(folder)),
+            Err(error) => match beside.kind(folder) {
+                Ok(EntryKind::Folder) => {
+                    let message = format!("{src}: {error}");
+                    Err(WorldError::new(WorldErrorKind::Other, message))
+                }
+                Ok(_) => Err(no_payload_folder(src)),
+                Err(_) => Err(missing()),
+            },
+        }
+    }
+}
+
+/// The error of a link or file in the place of the payload directory.
+fn no_payload_folder(src: &str) -> WorldError {
+    let message = format!(
+        "{src}: `{PAYLOAD_FOLDER}` beside the transcript is not a directory, or is a link to one"
+    );
+    WorldError::new(WorldErrorKind::PayloadFolder, message)
+        .with_help("replace it by a directory; links are not followed there")
+}
+
 impl World for FileLoader {
     fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         let src = request.src;
@@ -132,7 +160,7 @@ impl World for FileLoader {
             return Err(network_is_off(src));
         }
         let bytes = match payload_name(src) {
-            None => read(&self.roots, src, MAX_DOCUMENT)?,
+            None => read(&self.roots, src, MAX_DOCUMENT)?.0,
             Some(name) => self.payload(src, name)?,
         };
         let text = DocumentText::from(into_text(src, bytes)?);
@@ -150,12 +178,7 @@ impl World for FileLoader {
             Some(folder) => folder.join(request.src).display().to_string(),
             None => request.src.to_owned(),
         };
-        let bytes = read(&self.roots, &path, MAX_DOCUMENT)?;
-        let real = self
-            .roots
-            .find(&path)
-            .map_err(|error| refused(&error))?
-            .path;
+        let (bytes, real) = read(&self.roots, &path, MAX_DOCUMENT)?;
         self.unwritten(request.src, &real)?;
         let name = match real.strip_prefix(self.roots.base()) {
             Ok(inside) => inside.display().to_string(),
@@ -166,7 +189,7 @@ impl World for FileLoader {
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
-        let bytes = read(&self.roots, request.src, MAX_DOCUMENT)?;
+        let (bytes, _) = read(&self.roots, request.src, MAX_DOCUMENT)?;
         let media_type = image_media_type(&bytes).ok_or_else(|| {
             let message = format!("{}: is not a PNG, JPEG, GIF or WebP image", request.src);
             WorldError::new(WorldErrorKind::Other, message)
@@ -225,24 +248,27 @@ fn is_html_name(src: &str) -> bool {
     })
 }
 
-fn read(roots: &Roots, src: &str, most: u64) -> Result<Vec<u8>, WorldError> {
-    let (file, metadata) = roots.open_file(src).map_err(|error| refused(&error))?;
+/// Reads a file, and returns its path without links as well.
+fn read(roots: &Roots, src: &str, most: u64) -> Result<(Vec<u8>, PathBuf), WorldError> {
+    let opened = roots.open_file(src).map_err(|error| refused(&error))?;
     let too_large = || {
         let message = format!("{src}: has more than the {most} bytes that a document may have");
         WorldError::new(WorldErrorKind::TooLarge, message)
     };
-    if metadata.len() > most {
+    if opened.metadata.len() > most {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    file.take(most + 1)
+    opened
+        .file
+        .take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
     // The file may have grown since its size was read.
     if bytes.len() as u64 > most {
         return Err(too_large());
     }
-    Ok(bytes)
+    Ok((bytes, opened.path))
 }
 
 fn into_text(src: &str, bytes: Vec<u8>) -> Result<String, WorldError> {

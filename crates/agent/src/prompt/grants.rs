@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{Document, ExpandedDocument, ReferenceKind, load};
-use logue_tools::{FileHasher, Roots};
+use logue_tools::FileHasher;
 
 use crate::prompt::file_loader::FileLoader;
 use crate::prompt::scope::PromptScope;
@@ -72,12 +72,10 @@ impl PromptScope {
     ///
     /// It is based on the agent's own directory. A prompt from the network has no directory.
     pub(crate) fn inside(&self, folder: Option<&Path>, path: &Path) -> Result<Self, String> {
-        let outer = self.files.roots().folders().iter().cloned();
-        let folders = folder.into_iter().flat_map(|folder| {
-            let own = std::iter::once(folder.to_owned());
-            own.chain(outer.clone())
-        });
-        let roots = Arc::new(Roots::new(folders).map_err(|error| error.to_string())?);
+        let outer = self.files.roots();
+        let roots = folder.map(|folder| outer.beginning_with(folder));
+        let roots = roots.transpose().map_err(|error| error.to_string())?;
+        let roots = Arc::new(roots.unwrap_or_default());
         Ok(Self {
             files: FileLoader::new(roots, folder.unwrap_or(Path::new("")))
                 .with_file(path)

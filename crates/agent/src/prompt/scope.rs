@@ -138,7 +138,7 @@ impl PromptScope {
             .with_python(self.shell.of("python").clone());
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
-        let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));
+        let named = named.filter_map(|name| roots.open_file(name).ok().map(|opened| opened.path));
         let reach = own
             .chain(named)
             .fold(reach, AccessScope::with_protected_file);

@@ -332,6 +332,7 @@ impl TranscriptFile {
 
 impl TranscriptWriter for TranscriptFile {
     fn prepare(&mut self) -> Result<(), TranscriptError> {
+        self.writing.check_payloads()?;
         let probed = if self.held.is_some() {
             self.temporary()
                 .and_then(|(path, _)| std::fs::remove_file(path))

@@ -1,6 +1,5 @@
 //! The text of transcript items, and the choice between inline and external payloads.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use chatmd::write;
@@ -9,7 +8,7 @@ use logue_message::{CallKind, ContentBlock, ToolCall};
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::frames;
 use crate::transcript::item::{TranscriptError, TranscriptItem};
-use crate::transcript::payload::PayloadFolder;
+use crate::transcript::payload::{PayloadError, PayloadFolder};
 use crate::transcript::redaction::Redaction;
 
 /// The default size limit of an inline payload, in bytes.
@@ -222,13 +221,26 @@ impl TranscriptFormat {
                 Payload::Result => self.payloads.write_result(&call.id, text),
             }
         };
-        written
-            .map(Some)
-            .map_err(|error: io::Error| TranscriptError::Io {
-                path: self.payloads.path().display().to_string(),
+        written.map(Some).map_err(|error| self.payload_error(error))
+    }
+
+    /// Checks that payload files can be created.
+    pub(crate) fn check_payloads(&self) -> Result<(), TranscriptError> {
+        self.payloads
+            .check()
+            .map_err(|error| self.payload_error(error))
+    }
+
+    fn payload_error(&self, error: PayloadError) -> TranscriptError {
+        let path = self.payloads.path().display().to_string();
+        match error {
+            PayloadError::NotFolder => TranscriptError::PayloadFolder(path),
+            PayloadError::Io(error) => TranscriptError::Io {
+                path,
                 action: "written",
                 error,
-            })
+            },
+        }
     }
 }
 

@@ -166,6 +166,9 @@ pub enum TranscriptError {
         /// The missing directory.
         directory: String,
     },
+    /// The place of the payload files is not a directory beside the transcript.
+    #[error("{0} is not a directory, or is a link to one, so payload files are not written")]
+    PayloadFolder(String),
     /// The transcript would exceed the size that can be read again.
     #[error("{0} would be larger than 64 MiB, the most that a transcript can have")]
     TooLarge(String),
@@ -207,6 +210,7 @@ impl TranscriptError {
         match self {
             Self::Busy(_) => "transcript_locked",
             Self::Unsuitable { .. } | Self::NoDirectory { .. } => "E-SOURCE-READ",
+            Self::PayloadFolder(_) => "E-MD-PAYLOAD-FOLDER",
             Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
             Self::Unwritable { .. } => "E-WRITE-REFUSED",
             Self::Changed { .. } | Self::Io { .. } => "transcript_write_failed",
@@ -221,6 +225,7 @@ impl TranscriptError {
             }
             Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-save",
             Self::NoDirectory { .. } => "create the directory, or name another file with -o",
+            Self::PayloadFolder(_) => "replace it by a directory; links are not followed there",
             Self::TooLarge(_) => "start a new transcript with -o",
             Self::Changed { .. } => "correct the file, append the rescued items, and run again",
             Self::Unwritable { .. } => "report this: the response of the model cannot be written",

@@ -5,14 +5,16 @@
 //! equal payloads share one file, and readers can verify the content.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use logue_tools::{EntryKind, FolderHandle};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::{folder_of, private, sync_folder, temporary};
+use crate::files::atomic_file::folder_of;
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 
 /// The maximum number of characters of a call id in a file name.
@@ -25,26 +27,54 @@ const BY_CONTENT: &str = "sha256-";
 #[derive(Debug)]
 pub(crate) struct PayloadFolder {
     path: PathBuf,
+    /// The directory of the transcript, opened at the start of the run.
+    beside: io::Result<FolderHandle>,
     next: u32,
     /// Numbers reserved for the results of calls, by call id.
     kept: BTreeMap<String, u32>,
-    /// The transcript's name inside the directory; temporary files are named after it.
-    unfinished: PathBuf,
+    /// The name of the transcript; temporary files are named after it.
+    transcript: OsString,
+}
+
+/// An error of writing a payload file.
+#[derive(Debug)]
+pub(crate) enum PayloadError {
+    /// `.chatmd` is a link or a file.
+    NotFolder,
+    /// The operating system reported an error.
+    Io(io::Error),
+}
+
+impl From<io::Error> for PayloadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl PayloadFolder {
     pub(crate) fn beside(transcript: &Path) -> Self {
-        let path = folder_of(transcript).join(PAYLOAD_FOLDER);
+        let folder = folder_of(transcript);
         Self {
-            unfinished: path.join(transcript.file_name().unwrap_or_default()),
-            path,
+            path: folder.join(PAYLOAD_FOLDER),
+            beside: FolderHandle::open(folder),
             next: 0,
             kept: BTreeMap::new(),
+            transcript: transcript.file_name().unwrap_or_default().to_owned(),
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks that payload files can be created: `.chatmd` is a directory or missing.
+    pub(crate) fn check(&self) -> Result<(), PayloadError> {
+        match self.transcript_folder()?.kind(OsStr::new(PAYLOAD_FOLDER)) {
+            Ok(EntryKind::Folder) => Ok(()),
+            Ok(_) => Err(PayloadError::NotFolder),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Reserves the next numbers for the results of calls.
@@ -59,16 +89,16 @@ impl PayloadFolder {
     }
 
     /// Writes the arguments of a call as [`write`](Self::write) does.
-    pub(crate) fn write_call(&mut self, id: &str, text: &str) -> io::Result<String> {
+    pub(crate) fn write_call(&mut self, id: &str, text: &str) -> Result<String, PayloadError> {
         self.write("tool-call", id, text)
     }
 
     /// Writes the result of a call, under its reserved number if there is one.
-    pub(crate) fn write_result(&mut self, id: &str, text: &str) -> io::Result<String> {
+    pub(crate) fn write_result(&mut self, id: &str, text: &str) -> Result<String, PayloadError> {
         const KIND: &str = "tool-call-result";
         if let Some(number) = self.kept.remove(id) {
-            self.make_folder()?;
-            if let Some(reference) = self.create(number, KIND, id, text)? {
+            let folder = self.open()?;
+            if let Some(reference) = create(&folder, number, KIND, id, text)? {
                 return Ok(reference);
             }
         }
@@ -78,30 +108,14 @@ impl PayloadFolder {
     /// Writes a payload durably under an unused name.
     ///
     /// Returns the reference to it, relative to the transcript's directory.
-    fn write(&mut self, kind: &str, id: &str, text: &str) -> io::Result<String> {
-        self.make_folder()?;
+    fn write(&mut self, kind: &str, id: &str, text: &str) -> Result<String, PayloadError> {
+        let folder = self.open()?;
         loop {
-            let created = self.create(self.next, kind, id, text)?;
+            let created = create(&folder, self.next, kind, id, text)?;
             self.next += 1;
             if let Some(reference) = created {
                 return Ok(reference);
             }
-        }
-    }
-
-    /// Writes a payload unless its name is taken by an earlier run or another transcript.
-    fn create(&self, number: u32, kind: &str, id: &str, text: &str) -> io::Result<Option<String>> {
-        let name = format!("{number}.{kind}.{}.json", file_name_of(id));
-        let path = self.path.join(&name);
-        match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
-            Ok(mut file) => {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-                sync_folder(&path)?;
-                Ok(Some(reference(&name)))
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(error),
         }
     }
 
@@ -111,37 +125,80 @@ impl PayloadFolder {
     /// transcript that names it can be read until it is restored.
     ///
     /// `held` states whether the lock on the transcript is held.
-    pub(crate) fn store(&self, text: &str, held: bool) -> io::Result<String> {
-        self.make_folder()?;
+    pub(crate) fn store(&self, text: &str, held: bool) -> Result<String, PayloadError> {
+        let folder = self.open()?;
         let name = name_by_content(text);
-        let path = self.path.join(&name);
-        if !is_stored(&path, text)? {
-            let (unfinished, mut file) = temporary(&self.unfinished, held)?;
+        if !is_stored(&folder, OsStr::new(&name), text)? {
+            let (unfinished, mut file) = self.temporary(&folder, held)?;
             let written = file
                 .write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
-                .and_then(|()| std::fs::rename(&unfinished, &path));
+                .and_then(|()| folder.rename(&unfinished, OsStr::new(&name)));
             if written.is_err() {
-                drop(std::fs::remove_file(&unfinished));
+                drop(folder.remove_file(&unfinished));
             }
             written?;
         }
-        sync_folder(&path)?;
+        folder.sync()?;
         Ok(reference(&name))
     }
 
-    fn make_folder(&self) -> io::Result<()> {
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::DirBuilderExt as _;
-            builder.mode(0o700);
+    /// Creates a hidden file for unfinished content.
+    ///
+    /// A file left behind by a killed run is removed: no other process uses it while the lock on the
+    /// transcript is `held`. Without the lock the name contains the id of this process.
+    fn temporary(&self, folder: &FolderHandle, held: bool) -> io::Result<(OsString, File)> {
+        let mut name = OsString::from(".");
+        name.push(&self.transcript);
+        if !held {
+            name.push(format!(".{}", std::process::id()));
         }
-        match builder.create(&self.path) {
-            Ok(()) => sync_folder(&self.path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
+        name.push(".logue-tmp");
+        match folder.remove_file(&name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
+        let file = folder.create_file(&name, true)?;
+        Ok((name, file))
+    }
+
+    /// Opens the directory, which is created if it is missing. A link is not followed.
+    fn open(&self) -> Result<FolderHandle, PayloadError> {
+        let beside = self.transcript_folder()?;
+        let name = OsStr::new(PAYLOAD_FOLDER);
+        match beside.create_folder(name, true) {
+            Ok(()) => beside.sync()?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check()?,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(beside.enter(name)?)
+    }
+
+    fn transcript_folder(&self) -> io::Result<&FolderHandle> {
+        let repeated = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
+        self.beside.as_ref().map_err(repeated)
+    }
+}
+
+/// Writes a payload unless its name is taken by an earlier run or another transcript.
+fn create(
+    folder: &FolderHandle,
+    number: u32,
+    kind: &str,
+    id: &str,
+    text: &str,
+) -> io::Result<Option<String>> {
+    let name = format!("{number}.{kind}.{}.json", file_name_of(id));
+    match folder.create_file(OsStr::new(&name), true) {
+        Ok(mut file) => {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            folder.sync()?;
+            Ok(Some(reference(&name)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -173,14 +230,17 @@ fn hex_digest(bytes: &[u8]) -> String {
 }
 
 /// Returns whether the file exists with that content, and makes it durable.
-fn is_stored(path: &Path, text: &str) -> io::Result<bool> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_file() && found.len() == text.len() as u64 => {}
+fn is_stored(folder: &FolderHandle, name: &OsStr, text: &str) -> io::Result<bool> {
+    match folder.kind(name) {
+        Ok(EntryKind::File) => {}
         Ok(_) => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     }
-    let mut file = File::open(path)?;
+    let (mut file, metadata) = folder.open_file(name)?;
+    if metadata.len() != text.len() as u64 {
+        return Ok(false);
+    }
     let mut content = Vec::with_capacity(text.len());
     (&mut file)
         .take(text.len() as u64 + 1)

@@ -74,6 +74,8 @@ pub enum WorldErrorKind {
     PayloadMissing,
     /// The content of a payload file does not match the hash in its name.
     PayloadChanged,
+    /// The place of the payload files is not a directory beside the transcript.
+    PayloadFolder,
     /// Any other reason.
     Other,
 }
@@ -91,6 +93,7 @@ impl WorldErrorKind {
             Self::Agent => DiagnosticCode::MdAgentFailed,
             Self::PayloadMissing => DiagnosticCode::MdPayloadMissing,
             Self::PayloadChanged => DiagnosticCode::MdPayloadChanged,
+            Self::PayloadFolder => DiagnosticCode::MdPayloadFolder,
         }
     }
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::Builtin;
 use super::arguments::ArgumentReader;
 use super::blocking::blocking;
-use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
+use crate::roots::PlaceEntry;
+use crate::{BoxFuture, EntryKind, RootError, Roots, Tool, ToolInvocation, ToolResult};
 
 /// Maximum number of entries in a result.
 const MAX_ENTRIES: usize = 2_000;
@@ -43,20 +44,25 @@ impl ReadDirectory {
         let arguments = ArgumentReader::read(arguments, &["path"])?;
         let path = arguments.text(&["path"])?;
         let path = if path.is_empty() { "." } else { path };
-        let found = self.roots.find(path).map_err(|error| error.to_string())?;
-        if !found.metadata.is_dir() {
-            return Err(format!("{path}: is not a folder"));
-        }
-        let entries = std::fs::read_dir(&found.path).map_err(|error| format!("{path}: {error}"))?;
-        let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|error| format!("{path}: {error}"))?;
-            let mut name = entry.file_name().to_string_lossy().into_owned();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let place = self.roots.find(path).map_err(|error| error.to_string())?;
+        let folder = match (&place.entry, place.trail.last()) {
+            (PlaceEntry::Folder, Some(folder)) => folder,
+            (PlaceEntry::Absent { .. } | PlaceEntry::Nowhere(_), _) => {
+                return Err(RootError::NotFound(path.to_owned()).to_string());
+            }
+            _ => return Err(format!("{path}: is not a folder")),
+        };
+        let found = folder.entries(usize::MAX);
+        let found = found.map_err(|error| format!("{path}: {error}"))?;
+        let entries = found.entries.into_iter();
+        let names = entries.map(|(name, kind)| {
+            let mut name = name.to_string_lossy().into_owned();
+            if kind == EntryKind::Folder {
                 name.push('/');
             }
-            names.push(name);
-        }
+            name
+        });
+        let mut names: Vec<String> = names.collect();
         names.sort_unstable();
         if names.is_empty() {
             return Ok(format!("{path}: the folder is empty"));

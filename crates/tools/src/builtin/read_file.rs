@@ -55,20 +55,18 @@ impl ReadFile {
         let offset = arguments.line_count("offset")?.unwrap_or(0);
         let count = arguments.line_count("line_count")?;
 
-        let (file, metadata) = self
-            .roots
-            .open_file(path)
-            .map_err(|error| error.to_string())?;
-        if metadata.len() > MAX_FILE_BYTES {
+        let opened = self.roots.open_file(path);
+        let opened = opened.map_err(|error| error.to_string())?;
+        let size = opened.metadata.len();
+        if size > MAX_FILE_BYTES {
             return Err(format!(
-                "{path}: has {} bytes, more than the {MAX_FILE_BYTES} that are read",
-                metadata.len()
+                "{path}: has {size} bytes, more than the {MAX_FILE_BYTES} that are read"
             ));
         }
         let mut bytes = Vec::new();
         // The file may grow while it is read, so the limit applies here too.
-        file.take(MAX_FILE_BYTES)
-            .read_to_end(&mut bytes)
+        let mut file = opened.file.take(MAX_FILE_BYTES);
+        file.read_to_end(&mut bytes)
             .map_err(|error| format!("{path}: {error}"))?;
         if bytes.iter().take(PROBE_BYTES).any(|byte| *byte == 0) {
             return Err(format!("{path}: is a binary file, not text"));

@@ -1,13 +1,16 @@
 //! Changes of several files, committed together as far as a file system permits.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::fs::{File, Metadata, OpenOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{MAX_FILE_BYTES, WriteTarget};
-use crate::AccessScope;
+use crate::roots::FileId;
+use crate::{AccessScope, EntryKind, FolderHandle};
 
 /// The new content of one file.
 #[derive(Debug)]
@@ -41,30 +44,32 @@ impl Change {
 /// restored; usually there are none.
 pub(crate) fn commit(scope: &AccessScope, changes: &[Change]) -> Result<(), String> {
     let mut staged = Staged::default();
+    let mut ready = Vec::new();
     for change in changes {
-        staged
-            .add(change)
+        let entry = staged.add(change);
+        ready.push(entry.map_err(|error| failure(change, &error, &[], changes))?);
+    }
+    for (change, entry) in changes.iter().zip(&ready) {
+        check_unchanged(&change.target, &entry.folder)
             .map_err(|error| failure(change, &error, &[], changes))?;
     }
-    for change in changes {
-        check_unchanged(&change.target).map_err(|error| failure(change, &error, &[], changes))?;
-    }
     let mut done = Done::default();
-    let (written, removed): (Vec<&Change>, Vec<&Change>) =
-        changes.iter().partition(|change| change.content.is_some());
-    for change in written.into_iter().chain(removed) {
+    let all = changes.iter().zip(&ready);
+    let (written, removed): (Vec<_>, Vec<_>) =
+        all.partition(|(change, _)| change.content.is_some());
+    for (change, entry) in written.into_iter().chain(removed) {
         if change.content.is_some() {
             scope.written.note(&change.target.real);
         }
-        if let Err(error) = done.make(change, &mut staged) {
+        if let Err(error) = done.make(change, entry, &mut staged) {
             let kept = done.undo();
             return Err(failure(change, &error, &kept, changes));
         }
     }
     done.keep();
-    for change in changes {
+    for folder in staged.folders.values() {
         // The files are in place; a directory that cannot be synced does not undo that.
-        drop(sync_folder(&change.target.real));
+        drop(folder.sync());
     }
     Ok(())
 }
@@ -86,14 +91,21 @@ fn failure(failed: &Change, error: &io::Error, done: &[&str], changes: &[Change]
 }
 
 /// Checks that no other process has changed the file since it was resolved.
-fn check_unchanged(target: &WriteTarget) -> io::Result<()> {
-    let state = |metadata: &Metadata| (metadata.len(), metadata.modified().ok());
-    let now = match std::fs::symlink_metadata(&target.real) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+fn check_unchanged(target: &WriteTarget, folder: &FolderHandle) -> io::Result<()> {
+    let is_same = match (folder.kind(&target.name), &target.metadata) {
+        (Err(error), None) if error.kind() == io::ErrorKind::NotFound => true,
+        (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        (Ok(EntryKind::File), Some(before)) => {
+            let (_, now) = folder.open_file(&target.name)?;
+            let state = |metadata: &Metadata| {
+                let id = FileId::of(metadata);
+                (id, metadata.len(), metadata.modified().ok())
+            };
+            state(before) == state(&now)
+        }
+        _ => false,
     };
-    if now.as_ref().map(state) == target.metadata.as_ref().map(state) {
+    if is_same {
         Ok(())
     } else {
         Err(io::Error::other(
@@ -102,28 +114,40 @@ fn check_unchanged(target: &WriteTarget) -> io::Result<()> {
     }
 }
 
-/// The changes that were made, each with the file that was in its place.
+/// A change whose directory is open.
+struct Entry {
+    folder: Arc<FolderHandle>,
+    /// The name of the file with the new content; `None` if the file is removed.
+    temporary: Option<OsString>,
+}
+
+/// The changes that were made, each with the name of the replaced file.
 #[derive(Default)]
 struct Done<'a> {
-    changes: Vec<(&'a Change, Option<PathBuf>)>,
+    changes: Vec<(&'a Change, &'a Entry, Option<OsString>)>,
 }
 
 impl<'a> Done<'a> {
     /// Makes a change and keeps the file that it replaces or removes.
-    fn make(&mut self, change: &'a Change, staged: &mut Staged) -> io::Result<()> {
-        let real = &change.target.real;
+    fn make(
+        &mut self,
+        change: &'a Change,
+        entry: &'a Entry,
+        staged: &mut Staged,
+    ) -> io::Result<()> {
+        let (folder, name) = (&entry.folder, &change.target.name);
         // Without hard links on this file system, the file is not restored.
         let backup = change.target.metadata.as_ref().and_then(|_| {
-            let backup = temporary_name(real.parent().unwrap_or(Path::new("/")));
-            std::fs::hard_link(real, &backup).is_ok().then_some(backup)
+            let backup = temporary_name();
+            folder.hard_link(name, &backup).is_ok().then_some(backup)
         });
-        let made = match change.content {
-            Some(_) => staged.put(real),
-            None => std::fs::remove_file(real),
+        let made = match &entry.temporary {
+            Some(temporary) => staged.put(folder, temporary, &change.target),
+            None => folder.remove_file(name),
         };
-        match (&made, &backup) {
-            (Ok(()), _) => self.changes.push((change, backup)),
-            (Err(_), Some(backup)) => drop(std::fs::remove_file(backup)),
+        match (&made, backup) {
+            (Ok(()), backup) => self.changes.push((change, entry, backup)),
+            (Err(_), Some(backup)) => drop(folder.remove_file(&backup)),
             (Err(_), None) => {}
         }
         made
@@ -132,11 +156,11 @@ impl<'a> Done<'a> {
     /// Undoes the changes, the last one first; returns the paths that stay changed.
     fn undo(&mut self) -> Vec<&'a str> {
         let mut changed = Vec::new();
-        for (change, backup) in self.changes.drain(..).rev() {
-            let real = &change.target.real;
+        for (change, entry, backup) in self.changes.drain(..).rev() {
+            let (folder, name) = (&entry.folder, &change.target.name);
             let restored = match (backup, &change.target.metadata) {
-                (Some(backup), _) => std::fs::rename(backup, real),
-                (None, None) => std::fs::remove_file(real),
+                (Some(backup), _) => folder.rename(&backup, name),
+                (None, None) => folder.remove_file(name),
                 (None, Some(_)) => Err(io::ErrorKind::Unsupported.into()),
             };
             if restored.is_err() {
@@ -149,8 +173,8 @@ impl<'a> Done<'a> {
 
     /// Removes the files that were replaced.
     fn keep(&mut self) {
-        for (_, backup) in self.changes.drain(..) {
-            drop(backup.map(std::fs::remove_file));
+        for (_, entry, backup) in self.changes.drain(..) {
+            drop(backup.map(|backup| entry.folder.remove_file(&backup)));
         }
     }
 }
@@ -162,87 +186,92 @@ impl Drop for Done<'_> {
 }
 
 /// Returns a new name for a hidden file of this process.
-fn temporary_name(folder: &Path) -> PathBuf {
+fn temporary_name() -> OsString {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".{}-{number}.logue-tmp", std::process::id()))
+    OsString::from(format!(".{}-{number}.logue-tmp", std::process::id()))
 }
 
 /// Contents written to temporary files and not yet renamed; dropping removes them.
 #[derive(Default)]
 struct Staged {
-    /// Temporary files, in the order of the changes.
-    files: VecDeque<PathBuf>,
-    /// Directories created for them, outermost first.
-    folders: Vec<PathBuf>,
+    /// Temporary files with their directories.
+    files: BTreeMap<OsString, Arc<FolderHandle>>,
+    /// The directories of the changes, by their paths.
+    folders: BTreeMap<PathBuf, Arc<FolderHandle>>,
+    /// Directories created for the changes, outermost first, each with the one that contains it.
+    created: Vec<(Arc<FolderHandle>, OsString)>,
 }
 
 impl Staged {
     /// Writes the content of a change to a temporary file beside its target.
-    fn add(&mut self, change: &Change) -> io::Result<()> {
-        let Some(content) = &change.content else {
-            return Ok(());
-        };
-        if content.len() > MAX_FILE_BYTES {
+    fn add(&mut self, change: &Change) -> io::Result<Entry> {
+        let content = change.content.as_deref();
+        if content.is_some_and(|content| content.len() > MAX_FILE_BYTES) {
             let message =
                 format!("it would have more than the {MAX_FILE_BYTES} bytes that tools write");
             return Err(io::Error::other(message));
         }
-        let folder = change.target.real.parent().unwrap_or(Path::new("/"));
-        self.make(folder)?;
-        if folder.canonicalize()? != folder {
-            return Err(io::Error::other("its folder became a link in the meantime"));
-        }
-        let temporary = temporary_name(folder);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        if change.like.is_some() {
-            // Private until it gets the mode of the file that it replaces.
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        }
-        let mut file = options.open(&temporary)?;
-        self.files.push_back(temporary);
+        let folder = self.folder(&change.target, content.is_some())?;
+        let Some(content) = content else {
+            let temporary = None;
+            return Ok(Entry { folder, temporary });
+        };
+        let name = temporary_name();
+        // Private until it gets the mode of the file that it replaces.
+        let mut file = folder.create_file(&name, change.like.is_some())?;
+        self.files.insert(name.clone(), Arc::clone(&folder));
         file.write_all(content)?;
         if let Some(like) = &change.like {
             give_owner(like, &file)?;
             file.set_permissions(like.permissions())?;
         }
-        file.sync_all()
+        file.sync_all()?;
+        let temporary = Some(name);
+        Ok(Entry { folder, temporary })
     }
 
-    /// Creates a directory and its missing parents.
-    fn make(&mut self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = folder
-            .ancestors()
-            .take_while(|path| !path.exists())
-            .collect();
-        for path in missing.into_iter().rev() {
-            std::fs::create_dir(path)?;
-            self.folders.push(path.to_owned());
+    /// Opens the directory of a target, and creates what is missing of it.
+    fn folder(&mut self, target: &WriteTarget, create: bool) -> io::Result<Arc<FolderHandle>> {
+        let mut folder = Arc::clone(&target.root);
+        for name in &target.folders {
+            let path = folder.path().join(name);
+            let known = self.folders.get(&path).cloned();
+            let inner = match known.map_or_else(|| folder.enter(name).map(Arc::new), Ok) {
+                Err(error) if create && error.kind() == io::ErrorKind::NotFound => {
+                    folder.create_folder(name, false)?;
+                    self.created.push((Arc::clone(&folder), name.clone()));
+                    Arc::new(folder.enter(name)?)
+                }
+                inner => inner?,
+            };
+            folder = inner;
         }
-        Ok(())
+        let path = folder.path().to_owned();
+        Ok(Arc::clone(self.folders.entry(path).or_insert(folder)))
     }
 
-    /// Renames the next temporary file to its target.
-    fn put(&mut self, target: &Path) -> io::Result<()> {
-        let Some(temporary) = self.files.front() else {
-            return Err(io::Error::other("its content is missing"));
-        };
-        std::fs::rename(temporary, target)?;
-        self.files.pop_front();
+    /// Renames a temporary file to its target.
+    fn put(
+        &mut self,
+        folder: &FolderHandle,
+        temporary: &OsString,
+        target: &WriteTarget,
+    ) -> io::Result<()> {
+        folder.rename(temporary, &target.name)?;
+        self.files.remove(temporary);
         Ok(())
     }
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        for file in &self.files {
-            drop(std::fs::remove_file(file));
+        for (name, folder) in &self.files {
+            drop(folder.remove_file(name));
         }
         // A directory with new content stays.
-        for folder in self.folders.iter().rev() {
-            drop(std::fs::remove_dir(folder));
+        for (folder, name) in self.created.iter().rev() {
+            drop(folder.remove_folder(name));
         }
     }
 }
@@ -271,54 +300,36 @@ fn give_owner(like: &Metadata, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn sync_folder(file: &Path) -> io::Result<()> {
-    File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
-}
-
 #[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::MetadataExt as _;
-    use std::sync::Arc;
 
     use super::*;
     use crate::Roots;
 
-    fn target(folder: &Path, name: &str) -> WriteTarget {
-        let real = folder.join(name);
-        WriteTarget {
-            asked: name.to_owned(),
-            metadata: std::fs::symlink_metadata(&real).ok(),
-            real,
-            is_link: false,
-        }
-    }
-
     #[test]
     fn a_failing_write_undoes_those_before_it() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
+        let folder = folder.path();
         for name in ["changed", "removed"] {
             std::fs::write(folder.join(name), "before").unwrap();
         }
-        std::fs::create_dir_all(folder.join("blocked/full")).unwrap();
         let inode = std::fs::metadata(folder.join("changed")).unwrap().ino();
+        let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
+        let scope = AccessScope::new(roots);
         let change = |name: &str, content: Option<&str>| Change {
-            target: target(&folder, name),
+            target: WriteTarget::find(&scope, name).unwrap(),
             content: content.map(|text| text.as_bytes().to_vec()),
             like: None,
         };
-        let scope = AccessScope::new(Arc::new(Roots::new([folder.clone()]).unwrap()));
-        let reason = commit(
-            &scope,
-            &[
-                change("changed", Some("after")),
-                change("new/file", Some("after")),
-                change("removed", None),
-                // A directory can be neither replaced nor removed as a file.
-                change("blocked", None),
-            ],
-        )
-        .unwrap_err();
+        let changes = [
+            change("changed", Some("after")),
+            change("new/file", Some("after")),
+            change("removed", None),
+            // There is nothing to remove any more.
+            change("removed", None),
+        ];
+        let reason = commit(&scope, &changes).unwrap_err();
         assert!(reason.contains("Nothing was changed"), "{reason}");
         for name in ["changed", "removed"] {
             let text = std::fs::read_to_string(folder.join(name)).unwrap();
@@ -328,11 +339,9 @@ mod tests {
             std::fs::metadata(folder.join("changed")).unwrap().ino(),
             inode
         );
-        let mut left: Vec<_> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
-        assert_eq!(left, ["blocked", "changed", "removed"]);
+        assert_eq!(left, ["changed", "removed"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Planned changes of a call: preview, fingerprint and execution.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -160,7 +160,7 @@ impl Before {
             return Ok(Self::Absent);
         };
         let unreadable = |error| target.unreadable(&error);
-        let file = File::open(&target.real).map_err(unreadable)?;
+        let file = target.open().map_err(unreadable)?;
         let mut content = Vec::new();
         file.take(MAX_FILE_BYTES as u64 + 1)
             .read_to_end(&mut content)

@@ -1,11 +1,14 @@
 //! Resolution of the paths that a model writes to.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
+use std::sync::Arc;
 
 use super::MAX_FILE_BYTES;
-use crate::{AccessScope, RootError};
+use crate::roots::{DeadEnd, FileId, PlaceEntry};
+use crate::{AccessScope, FolderHandle, RootError};
 
 /// Directories below a root that configure Logue or Git or hold transcripts.
 const PROTECTED_DIRECTORIES: [&str; 2] = [".chatmd", ".git"];
@@ -13,16 +16,26 @@ const PROTECTED_DIRECTORIES: [&str; 2] = [".chatmd", ".git"];
 const PROTECTED_FILE: &str = "logue.toml";
 
 /// A file that may be written; it may not exist yet.
+///
+/// It is reached again from the descriptor of its root, on a path without links. A patch may have
+/// thousands of targets, so they are not kept open; the identity of the file that was judged is
+/// compared instead.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteTarget {
     /// The path as the model wrote it.
     pub(crate) asked: String,
     /// The path without links.
     pub(crate) real: PathBuf,
-    /// The metadata of the file; `None` if it does not exist.
+    /// The metadata of the file, from its descriptor; `None` if it does not exist.
     pub(crate) metadata: Option<Metadata>,
     /// Whether the last component of the path is a link.
     pub(crate) is_link: bool,
+    /// The root that contains the file.
+    pub(super) root: Arc<FolderHandle>,
+    /// The directories from the root to the file; some may not exist.
+    pub(super) folders: Vec<OsString>,
+    /// The name of the file.
+    pub(super) name: OsString,
 }
 
 impl WriteTarget {
@@ -37,26 +50,38 @@ impl WriteTarget {
         if path.is_empty() || path.contains('\0') || path.ends_with(['/', MAIN_SEPARATOR]) {
             return Err(format!("{path:?} names no file"));
         }
-        let target = match scope.roots.find(path) {
-            Ok(found) => Self {
-                asked: path.to_owned(),
-                is_link: scope.roots.folders().iter().any(|root| {
-                    let entry = std::fs::symlink_metadata(root.join(path));
-                    entry.is_ok_and(|entry| entry.is_symlink())
-                }),
-                real: found.path,
-                metadata: Some(found.metadata),
-            },
-            Err(RootError::NotFound(_)) => absent(scope, path)?,
-            Err(error) => return Err(error.to_string()),
-        };
-        if let Some(metadata) = &target.metadata {
-            if !metadata.is_file() {
+        let missing = || RootError::NotFound(path.to_owned()).to_string();
+        let place = scope.roots.find(path).map_err(|error| error.to_string())?;
+        let real = place.path();
+        let (mut names, metadata) = match place.entry {
+            PlaceEntry::File { name, metadata, .. } => (vec![name], Some(metadata)),
+            PlaceEntry::Absent { names } => (names, None),
+            PlaceEntry::Nowhere(DeadEnd::Link) => {
+                return Err(format!("{path}: leads over a link that leads nowhere"));
+            }
+            PlaceEntry::Nowhere(DeadEnd::File) => {
+                return Err(format!("{path}: one of its folders is a file"));
+            }
+            PlaceEntry::Nowhere(DeadEnd::Parent) => return Err(missing()),
+            PlaceEntry::Folder | PlaceEntry::Other => {
                 return Err(format!("{path}: is not a regular file"));
             }
-            if metadata.permissions().readonly() {
-                return Err(format!("{path}: is read-only"));
-            }
+        };
+        let name = names.pop().ok_or_else(missing)?;
+        let (root, below) = place.trail.split_first().ok_or_else(missing)?;
+        let folders = below.iter().filter_map(|folder| folder.path().file_name());
+        let target = Self {
+            asked: path.to_owned(),
+            real,
+            metadata,
+            is_link: place.is_link,
+            root: Arc::clone(root),
+            folders: folders.map(OsStr::to_owned).chain(names).collect(),
+            name,
+        };
+        let metadata = target.metadata.as_ref();
+        if metadata.is_some_and(|metadata| metadata.permissions().readonly()) {
+            return Err(format!("{path}: is read-only"));
         }
         if is_protected(scope, &target.real) {
             return Err(format!(
@@ -76,7 +101,7 @@ impl WriteTarget {
         if self.metadata.is_none() {
             return Err(format!("{asked}: there is no such file"));
         }
-        let file = File::open(&self.real).map_err(unreadable)?;
+        let file = self.open().map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(MAX_FILE_BYTES as u64 + 1)
             .read_to_end(&mut bytes)
@@ -87,6 +112,28 @@ impl WriteTarget {
             ));
         }
         Ok(bytes)
+    }
+
+    /// Opens the file that was judged, without following links.
+    ///
+    /// # Errors
+    /// Returns an error if something else is there now.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let (file, metadata) = self.folder()?.open_file(&self.name)?;
+        let judged = self.metadata.as_ref().map(FileId::of);
+        if judged == Some(FileId::of(&metadata)) {
+            Ok(file)
+        } else {
+            Err(io::Error::other(
+                "something else was put there in the meantime",
+            ))
+        }
+    }
+
+    /// Opens the directory of the file.
+    fn folder(&self) -> io::Result<Arc<FolderHandle>> {
+        let enter = |folder: Arc<FolderHandle>, name: &OsString| folder.enter(name).map(Arc::new);
+        self.folders.iter().try_fold(Arc::clone(&self.root), enter)
     }
 
     /// Reads the file as UTF-8 text.
@@ -111,46 +158,6 @@ pub(crate) fn decode_text(asked: &str, content: Vec<u8>) -> Result<String, Strin
     String::from_utf8(content).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format!("{asked}: is not UTF-8 text (byte {at}), so it is not changed")
-    })
-}
-
-/// Resolves a file that does not exist, below the existing part of its path.
-fn absent(scope: &AccessScope, path: &str) -> Result<WriteTarget, String> {
-    let missing = || RootError::NotFound(path.to_owned()).to_string();
-    let root = scope.roots.folders().first().ok_or_else(missing)?;
-    let joined = root.join(path);
-    let mut existing: &Path = &joined;
-    let mut missing_names = Vec::new();
-    let folder = loop {
-        if let Ok(real) = existing.canonicalize() {
-            break real;
-        }
-        // `..` of a directory that does not exist has no meaning.
-        let Some(Component::Normal(name)) = existing.components().next_back() else {
-            return Err(missing());
-        };
-        missing_names.push(name);
-        existing = existing.parent().ok_or_else(missing)?;
-    };
-    if !scope.roots.holds(&folder) {
-        return Err(RootError::Outside(path.to_owned()).to_string());
-    }
-    if !folder.is_dir() {
-        return Err(format!("{path}: one of its folders is a file"));
-    }
-    let first = missing_names.last().map(|name| folder.join(name));
-    if first.is_some_and(|first| std::fs::symlink_metadata(first).is_ok()) {
-        return Err(format!("{path}: leads over a link that leads nowhere"));
-    }
-    let real = missing_names
-        .iter()
-        .rev()
-        .fold(folder, |path, name| path.join(name));
-    Ok(WriteTarget {
-        asked: path.to_owned(),
-        real,
-        metadata: None,
-        is_link: false,
     })
 }
 

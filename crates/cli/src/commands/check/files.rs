@@ -1,7 +1,7 @@
 //! Checks of the files that a ChatMD document names: they exist, in the directory of the prompt.
 //!
-//! The checks read metadata only: they open no file and do not examine its contents. A pipe or a
-//! device therefore cannot block.
+//! The checks read metadata only and do not examine contents. A pipe or a device is not opened, so it
+//! cannot block.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use chatmd::{Document, ReferenceKind};
 use logue_source::{Diagnostic, DiagnosticCode};
-use logue_tools::{RootError, Roots};
+use logue_tools::Roots;
 
 use crate::files::folder_of;
 
@@ -29,8 +29,9 @@ pub(super) fn unreadable_references(document: &Document, path: &Path) -> Vec<Dia
         if !reference.local || !looked_at.insert(reference.src) {
             continue;
         }
-        let found_outside = roots.as_ref().map(|roots| roots.find(reference.src));
-        let is_outside = matches!(found_outside, Some(Err(RootError::Outside(_))));
+        let is_outside = roots
+            .as_ref()
+            .is_some_and(|roots| roots.is_outside(reference.src));
         let (code, what, help) = match absence(&folder.join(reference.src)) {
             _ if is_outside => (
                 DiagnosticCode::OutsideRoots,

@@ -1,11 +1,12 @@
 //! The payload files of a transcript (ChatMD §7.3), the only references that a conversion reads.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
 use chatmd::{DocumentRequest, DocumentText, World, WorldError, WorldErrorKind};
-use logue_tools::Roots;
+use logue_tools::{FolderHandle, Roots};
 
 /// The directory of payload files beside a transcript.
 const FOLDER: &str = ".chatmd";
@@ -24,7 +25,13 @@ pub(crate) struct Payloads {
 impl Payloads {
     /// Opens the payload files of a transcript in `folder`; without a folder there are none.
     pub(crate) fn beside(folder: Option<&Path>) -> Self {
-        let roots = folder.and_then(|folder| Roots::new([folder.join(FOLDER)]).ok());
+        // A link in its place would lead to files that are not payloads.
+        let roots = folder.and_then(|folder| {
+            // The directory of a bare file name is empty.
+            let beside = FolderHandle::open(&Path::new(".").join(folder)).ok()?;
+            let payloads = beside.enter(OsStr::new(FOLDER)).ok()?;
+            Some(Roots::of_folder(payloads))
+        });
         Self {
             roots,
             read: BTreeSet::new(),
@@ -41,12 +48,12 @@ impl Payloads {
             return None;
         }
         let name = name(request.src)?;
-        let (file, metadata) = self.roots.as_ref()?.open_file(name).ok()?;
-        if metadata.len() > MAX_BYTES {
+        let opened = self.roots.as_ref()?.open_file(name).ok()?;
+        if opened.metadata.len() > MAX_BYTES {
             return None;
         }
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+        opened.file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
         String::from_utf8(bytes).ok()
     }
 }

@@ -1,12 +1,13 @@
 //! Ignore rules: `.gitignore`, `.ignore` and hidden files.
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::Roots;
+use crate::FolderHandle;
 
 /// Maximum size in bytes and lines of an ignore file; compiling rules costs time.
 const BYTES: u64 = 64 * 1024;
@@ -20,10 +21,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(folder: &Path, roots: &Roots) -> Self {
+    pub(super) fn of(folder: &FolderHandle) -> Self {
         Self {
-            ignore: read(folder, ".ignore", roots),
-            gitignore: read(folder, ".gitignore", roots),
+            ignore: read(folder, ".ignore"),
+            gitignore: read(folder, ".gitignore"),
         }
     }
 }
@@ -44,12 +45,12 @@ pub(super) fn leave_out(rules: &[Rules], entry: &Path, is_folder: bool) -> bool 
 }
 
 /// An unreadable file counts as absent.
-fn read(folder: &Path, name: &str, roots: &Roots) -> Option<Gitignore> {
-    let (file, _) = roots.open_real(&folder.join(name)).ok()?;
+fn read(folder: &FolderHandle, name: &str) -> Option<Gitignore> {
+    let (file, _) = folder.open_file(OsStr::new(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut rules = GitignoreBuilder::new(folder);
+    let mut rules = GitignoreBuilder::new(folder.path());
     for line in text.lines().take(LINES) {
         // Invalid rules are ignored.
         drop(rules.add_line(None, line));

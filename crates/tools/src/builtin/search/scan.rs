@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -10,7 +11,8 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::SearchLimits;
 use super::walk::{Step, Walk};
-use crate::Roots;
+use crate::roots::PlaceEntry;
+use crate::{FolderHandle, RootError, Roots};
 use logue_source::escape_unambiguous;
 
 /// Maximum size of a compiled expression in bytes.
@@ -113,15 +115,17 @@ impl<'a> Scan<'a> {
     pub(super) fn run(mut self) -> Result<String, String> {
         let stopped = match &self.query.path {
             Some(path) => {
-                let found = self.roots.find(path).map_err(|error| error.to_string())?;
-                if found.metadata.is_dir() {
-                    self.tree(&found.path)?
-                } else {
-                    let (file, metadata) = self
-                        .roots
-                        .open_file(path)
-                        .map_err(|error| error.to_string())?;
-                    self.opened(&found.path, file, metadata.len())
+                let place = self.roots.find(path).map_err(|error| error.to_string())?;
+                let found = place.path();
+                match place.entry {
+                    PlaceEntry::Folder => self.tree(&place.trail)?,
+                    PlaceEntry::File { file, metadata, .. } => {
+                        self.opened(&found, file, metadata.len())
+                    }
+                    PlaceEntry::Other => return Err(format!("{path}: is not a regular file")),
+                    PlaceEntry::Absent { .. } | PlaceEntry::Nowhere(_) => {
+                        return Err(RootError::NotFound(path.clone()).to_string());
+                    }
                 }
             }
             None => self.all()?,
@@ -131,23 +135,28 @@ impl<'a> Scan<'a> {
 
     /// Searches all roots in their order; a root inside another is searched once.
     fn all(&mut self) -> Result<Result<(), Stop>, String> {
-        let roots = self.roots.folders();
-        for root in roots {
-            let within = |other: &&std::path::PathBuf| *other != root && root.starts_with(other);
-            if roots.iter().any(|other| within(&other)) {
+        let roots = self.roots;
+        for root in roots.handles() {
+            let within = |other: &FolderHandle| {
+                other.path() != root.path() && root.path().starts_with(other.path())
+            };
+            if roots.handles().any(|other| within(other)) {
                 continue;
             }
-            if let Err(stop) = self.tree(root)? {
+            if let Err(stop) = self.tree(std::slice::from_ref(root))? {
                 return Ok(Err(stop));
             }
         }
         Ok(Ok(()))
     }
 
-    fn tree(&mut self, folder: &Path) -> Result<Result<(), Stop>, String> {
-        let chosen = self.chosen(folder)?;
-        let mut walk = Walk::new(folder, self.roots, self.limits.entries)
-            .map_err(|error| format!("{}: cannot be read: {error}", self.name(folder)))?;
+    /// Searches the last directory of `trail`, which begins with a root.
+    fn tree(&mut self, trail: &[Arc<FolderHandle>]) -> Result<Result<(), Stop>, String> {
+        let chosen = self.chosen(trail)?;
+        let mut walk = Walk::new(trail, self.limits.entries).map_err(|error| {
+            let folder = trail.last().map_or(Path::new(""), |last| last.path());
+            format!("{}: cannot be read: {error}", self.name(folder))
+        })?;
         while let Some(step) = walk.step() {
             if let Err(stop) = self.look(step, &chosen) {
                 return Ok(Err(stop));
@@ -157,10 +166,9 @@ impl<'a> Scan<'a> {
     }
 
     /// Compiles the glob of the call; without one, all files match.
-    fn chosen(&self, folder: &Path) -> Result<Override, String> {
-        let roots = self.roots.folders().iter();
-        let root = roots.into_iter().find(|root| folder.starts_with(root));
-        let mut chosen = OverrideBuilder::new(root.map_or(folder, |root| root.as_path()));
+    fn chosen(&self, trail: &[Arc<FolderHandle>]) -> Result<Override, String> {
+        let root = trail.first().map_or(Path::new(""), |root| root.path());
+        let mut chosen = OverrideBuilder::new(root);
         let wrong = |error: ignore::Error| format!("E-CALL-SCHEMA: glob: {error}");
         if let Some(glob) = &self.query.glob {
             chosen.add(glob).map_err(wrong)?;
@@ -172,9 +180,9 @@ impl<'a> Scan<'a> {
         self.entries += 1;
         self.in_time()?;
         match step {
-            Step::File(path) if chosen.matched(&path, false).is_ignore() => {}
-            Step::File(path) => match self.roots.open_real(&path) {
-                Ok((file, metadata)) => self.opened(&path, file, metadata.len())?,
+            Step::File(found) if chosen.matched(&found.path, false).is_ignore() => {}
+            Step::File(found) => match found.open() {
+                Ok((file, metadata)) => self.opened(&found.path, file, metadata.len())?,
                 Err(_) => self.left_out.unreadable += 1,
             },
             Step::Link => self.left_out.links += 1,

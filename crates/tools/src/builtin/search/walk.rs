@@ -1,16 +1,20 @@
 //! Directory traversal in the order of paths, with ignore rules.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::rules::{Rules, leave_out};
-use crate::Roots;
+use crate::roots::MAX_DEPTH;
+use crate::{EntryKind, FolderHandle};
 
 /// The next entry of a traversal.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A regular file.
-    File(PathBuf),
+    File(FoundFile),
     /// A link, which is not followed.
     Link,
     /// A directory that cannot be read.
@@ -19,10 +23,24 @@ pub(super) enum Step {
     Passed,
 }
 
-/// A traversal without limits of its own: each step is one entry.
+/// A regular file that is not open yet.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
-    roots: &'a Roots,
+pub(super) struct FoundFile {
+    pub(super) path: PathBuf,
+    folder: Arc<FolderHandle>,
+    name: OsString,
+}
+
+impl FoundFile {
+    /// Opens the file in the directory that was traversed.
+    pub(super) fn open(&self) -> io::Result<(File, Metadata)> {
+        self.folder.open_file(&self.name)
+    }
+}
+
+/// A traversal without limits on entries: each step is one entry.
+#[derive(Debug)]
+pub(super) struct Walk {
     /// The rules from the root to the innermost open directory.
     rules: Vec<Rules>,
     open: Vec<Folder>,
@@ -32,42 +50,30 @@ pub(super) struct Walk<'a> {
 
 #[derive(Debug)]
 struct Folder {
-    path: PathBuf,
+    handle: Arc<FolderHandle>,
     /// The remaining entries, the next one last.
-    entries: Vec<(OsString, Kind)>,
+    entries: Vec<(OsString, EntryKind)>,
     /// Whether the directory has more entries than were read.
     cut: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    File,
-    Folder,
-    Link,
-    Other,
-}
-
-impl<'a> Walk<'a> {
-    /// Starts a traversal of `folder`, which is below a root and never ignored itself.
+impl Walk {
+    /// Starts a traversal of the last directory of `trail`, which begins with a root.
+    ///
+    /// The directory itself is never ignored.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be read.
-    pub(super) fn new(folder: &Path, roots: &'a Roots, most: usize) -> std::io::Result<Self> {
-        let root = roots.folders().iter().find(|root| folder.starts_with(root));
-        let mut above: Vec<&Path> = folder
-            .ancestors()
-            .skip(1)
-            .take_while(|above| root.is_some_and(|root| above.starts_with(root)))
-            .collect();
-        above.reverse();
-        let rules = above.into_iter().map(|above| Rules::of(above, roots));
+    pub(super) fn new(trail: &[Arc<FolderHandle>], most: usize) -> io::Result<Self> {
+        let Some((folder, above)) = trail.split_last() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         let mut walk = Self {
-            roots,
-            rules: rules.collect(),
+            rules: above.iter().map(|above| Rules::of(above)).collect(),
             open: Vec::new(),
             most,
         };
-        walk.enter(folder.to_owned())?;
+        walk.enter(Arc::clone(folder))?;
         Ok(walk)
     }
 
@@ -84,44 +90,40 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             };
-            let path = folder.path.join(&name);
+            let folder = Arc::clone(&folder.handle);
+            let path = folder.path().join(&name);
             let hidden = name.as_encoded_bytes().starts_with(b".");
-            let is_folder = matches!(kind, Kind::Folder);
+            let is_folder = kind == EntryKind::Folder;
             if hidden || leave_out(&self.rules, &path, is_folder) {
                 return Some(Step::Passed);
             }
             return Some(match kind {
-                Kind::File => Step::File(path),
-                Kind::Folder => match self.enter(path) {
-                    Ok(()) => Step::Passed,
-                    Err(_) => Step::Unreadable,
-                },
-                Kind::Link => Step::Link,
-                Kind::Other => Step::Passed,
+                EntryKind::File => Step::File(FoundFile { path, folder, name }),
+                EntryKind::Folder if self.open.len() >= MAX_DEPTH => Step::Unreadable,
+                EntryKind::Folder => {
+                    let entered = folder.enter(&name).map(Arc::new);
+                    match entered.and_then(|folder| self.enter(folder)) {
+                        Ok(()) => Step::Passed,
+                        Err(_) => Step::Unreadable,
+                    }
+                }
+                EntryKind::Link => Step::Link,
+                EntryKind::Other => Step::Passed,
             });
         }
     }
 
-    fn enter(&mut self, path: PathBuf) -> std::io::Result<()> {
-        let mut entries = Vec::new();
-        let mut cut = false;
-        for entry in std::fs::read_dir(&path)? {
-            if entries.len() >= self.most {
-                cut = true;
-                break;
-            }
-            let Ok(entry) = entry else { continue };
-            let kind = match entry.file_type() {
-                Ok(kind) if kind.is_file() => Kind::File,
-                Ok(kind) if kind.is_dir() => Kind::Folder,
-                Ok(kind) if kind.is_symlink() => Kind::Link,
-                _ => Kind::Other,
-            };
-            entries.push((entry.file_name(), kind));
-        }
-        entries.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
-        self.rules.push(Rules::of(&path, self.roots));
-        self.open.push(Folder { path, entries, cut });
+    fn enter(&mut self, handle: Arc<FolderHandle>) -> io::Result<()> {
+        let mut found = handle.entries(self.most)?;
+        found
+            .entries
+            .sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        self.rules.push(Rules::of(&handle));
+        self.open.push(Folder {
+            handle,
+            entries: found.entries,
+            cut: found.cut,
+        });
         Ok(())
     }
 }
