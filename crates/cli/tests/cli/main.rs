@@ -23,6 +23,7 @@ mod fix;
 mod fmt;
 mod folder_modes;
 mod formats;
+mod handles;
 mod help;
 mod hostile;
 mod hostile_tools;

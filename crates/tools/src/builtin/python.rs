@@ -46,7 +46,7 @@ impl Python {
             "additionalProperties": false,
         });
         options.timeout = options.timeout.min(MAX_TIME);
-        let mut sandbox = options.sandbox.clone().looking_at(roots.folders());
+        let mut sandbox = options.sandbox.clone().looking_at(roots);
         let memory = sandbox
             .limits
             .memory_bytes

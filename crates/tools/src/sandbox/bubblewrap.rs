@@ -1,15 +1,18 @@
 //! Bubblewrap: the launcher in its own namespaces, with the allowed files only.
+//!
+//! Bubblewrap mounts by name. The launcher inside compares what was mounted with the descriptors of
+//! the run before it starts anything.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::places;
+use super::{GrantedPath, places};
 
 /// Returns the arguments of bubblewrap before the program that it starts.
 pub(super) fn arguments(
     launcher: &Path,
-    readable: &[PathBuf],
-    writable: &[PathBuf],
+    system: &[PathBuf],
+    granted: &[(&GrantedPath, bool)],
     network: bool,
 ) -> Vec<OsString> {
     let fixed = [
@@ -24,13 +27,20 @@ pub(super) fn arguments(
         words.push("--unshare-net".into());
     }
     words.extend(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(OsString::from));
-    let is_covered = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
+    let of_kind = |wanted: bool| {
+        let of_kind = granted
+            .iter()
+            .filter(move |(_, writable)| *writable == wanted);
+        of_kind.map(|(granted, _)| granted.path())
+    };
+    let is_covered = |path: &Path| of_kind(true).any(|folder| path.starts_with(folder));
     // The launcher must be readable wherever it is.
-    let reads = readable.iter().map(PathBuf::as_path).chain([launcher]);
+    let reads = system.iter().map(PathBuf::as_path).chain(of_kind(false));
     let reads = reads
+        .chain([launcher])
         .filter(|path| !is_covered(path) && !path.starts_with("/proc"))
         .map(|path| ("--ro-bind-try", path));
-    let writes = writable.iter().map(|path| ("--bind-try", path.as_path()));
+    let writes = of_kind(true).map(|path| ("--bind-try", path));
     let mut binds: Vec<(&str, &Path)> = reads.chain(writes).collect();
     // A path inside another one is mounted after it.
     binds.sort_by_key(|(_, path)| path.components().count());

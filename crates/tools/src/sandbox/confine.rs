@@ -1,6 +1,7 @@
 //! Landlock: restriction of a thread and its child processes.
 
 use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use landlock::{
@@ -9,6 +10,7 @@ use landlock::{
     RulesetError, Scope,
 };
 
+use rustix::fs::FileType;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
 
 use super::protocol::SandboxPolicy;
@@ -55,12 +57,19 @@ pub(super) fn landlock_version() -> Option<u32> {
 ///
 /// # Errors
 /// Returns an error if the kernel refuses; nothing must be started then.
-pub(super) fn restrict(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
-    let status = ruleset(confinement, private)
+pub(super) fn restrict(
+    confinement: &SandboxPolicy,
+    descriptors: &[OwnedFd],
+    private: &Path,
+) -> Result<(), String> {
+    if descriptors.len() != confinement.granted.len() {
+        return Err("the descriptors of its folders are missing".to_owned());
+    }
+    let status = ruleset(confinement, descriptors, private)
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("Landlock refuses: {error}"))?;
     let is_there = matches!(status.landlock, LandlockStatus::Available { .. });
-    if confinement.landlock && !is_there {
+    if !confinement.mounted && !is_there {
         return Err("this kernel has no Landlock".to_owned());
     }
     Ok(())
@@ -82,7 +91,11 @@ pub(super) fn drop_privileges() -> Result<(), String> {
     set_capabilities(None, sets).map_err(refused)
 }
 
-fn ruleset(confinement: &SandboxPolicy, private: &Path) -> Result<RulesetCreated, RulesetError> {
+fn ruleset(
+    confinement: &SandboxPolicy,
+    descriptors: &[OwnedFd],
+    private: &Path,
+) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(KNOWN))?
@@ -95,11 +108,16 @@ fn ruleset(confinement: &SandboxPolicy, private: &Path) -> Result<RulesetCreated
         (readable | AccessFs::from_write(KNOWN)) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let mut created = ruleset.create()?;
-    for path in &confinement.readable {
+    for path in &confinement.system {
         created = allow(created, path, readable)?;
     }
-    for path in &confinement.writable {
-        created = allow(created, path, writable & !AccessFs::IoctlDev)?;
+    for (grant, descriptor) in confinement.granted.iter().zip(descriptors) {
+        let access = if grant.writable {
+            writable & !AccessFs::IoctlDev
+        } else {
+            readable
+        };
+        created = allow_open(created, descriptor, access)?;
     }
     for path in DEVICES {
         created = allow(created, OsStr::new(path), device)?;
@@ -113,12 +131,25 @@ fn allow(
     path: &OsStr,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    let is_file = !Path::new(path).is_dir();
     match PathFd::new(path) {
-        Ok(place) if is_file => {
-            created.add_rule(PathBeneath::new(place, access & AccessFs::from_file(KNOWN)))
-        }
-        Ok(place) => created.add_rule(PathBeneath::new(place, access)),
+        Ok(place) => allow_open(created, &place, access),
         Err(_) => Ok(created),
     }
+}
+
+/// Allows access below an open file or directory.
+fn allow_open(
+    created: RulesetCreated,
+    place: impl AsFd,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let stat = rustix::fs::fstat(place.as_fd());
+    let is_folder =
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+    let access = if is_folder {
+        access
+    } else {
+        access & AccessFs::from_file(KNOWN)
+    };
+    created.add_rule(PathBeneath::new(place.as_fd(), access))
 }

@@ -6,8 +6,8 @@
 //! is ended at once, so a killed program leaves nothing running.
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -16,8 +16,12 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus, pidfd_open, setrlimit};
+use rustix::fs::{Stat, fstat, stat};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, WaitStatus, fchdir, pidfd_open, setrlimit,
+};
 
+use super::descriptors::receive_line;
 use super::protocol::{
     LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
 };
@@ -44,9 +48,10 @@ fn serve() -> io::Result<()> {
     // Signals and input of a terminal are for the program, not for its tools.
     let _ = rustix::process::setsid();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let order = read_order(&control)?;
+    let (line, descriptors) = receive_line(&control, MAX_REQUEST_BYTES)?;
+    let order = serde_json::from_slice(&line)?;
     let report = match process_tree::become_subreaper() {
-        Ok(()) => carry_out(order, &control),
+        Ok(()) => carry_out(order, descriptors, &control),
         Err(error) => LaunchResult::NotStarted(format!("it could not be watched: {error}")),
     };
     let mut line = serde_json::to_vec(&report)?;
@@ -54,16 +59,11 @@ fn serve() -> io::Result<()> {
     control.write_all(&line)
 }
 
-fn read_order(control: &UnixStream) -> io::Result<LaunchRequest> {
-    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
-    let mut line = Vec::new();
-    BufReader::new(control)
-        .take(limit)
-        .read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
-}
-
-fn carry_out(order: LaunchRequest, control: &UnixStream) -> LaunchResult {
+fn carry_out(
+    order: LaunchRequest,
+    descriptors: Vec<OwnedFd>,
+    control: &UnixStream,
+) -> LaunchResult {
     let needs_private = order.folder.is_none() || order.confinement.is_some();
     let private = match needs_private.then(Private::make).transpose() {
         Ok(private) => private,
@@ -84,7 +84,8 @@ fn carry_out(order: LaunchRequest, control: &UnixStream) -> LaunchResult {
     if let Some(Err(error)) = limited.find(Result::is_err) {
         return LaunchResult::NotStarted(format!("it could not be limited: {error}"));
     }
-    let mut child = match start(order, private.as_ref().map(|private| private.0.clone())) {
+    let private_path = private.as_ref().map(|private| private.0.clone());
+    let mut child = match start(order, descriptors, private_path) {
         Ok(child) => child,
         Err(report) => return report,
     };
@@ -128,6 +129,7 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 /// The thread ends; the confinement of the command remains.
 fn start(
     order: LaunchRequest,
+    descriptors: Vec<OwnedFd>,
     private: Option<PathBuf>,
 ) -> Result<(Child, Option<String>), LaunchResult> {
     let starting = std::thread::spawn(move || {
@@ -149,7 +151,6 @@ fn start(
             .args(arguments)
             .env_clear()
             .envs(environment)
-            .current_dir(folder.as_deref().map_or(private, Path::new))
             .stdin(if input.is_some() {
                 Stdio::piped()
             } else {
@@ -157,8 +158,18 @@ fn start(
             })
             // Signals to its own group do not reach the launcher.
             .process_group(0);
+        let folder = folder.as_deref().map_or(private, Path::new);
+        match opened(confinement.as_ref(), &descriptors, folder) {
+            // The descriptor, because the path may lead elsewhere by now.
+            Some(opened) => {
+                fchdir(opened).map_err(|error| LaunchResult::NotStarted(error.to_string()))?;
+            }
+            None => {
+                command.current_dir(folder);
+            }
+        }
         if let Some(confinement) = &confinement {
-            enter(confinement, private).map_err(LaunchResult::NotConfined)?;
+            enter(confinement, &descriptors, private).map_err(LaunchResult::NotConfined)?;
             let folders = ["TMPDIR", "TEMP", "TMP"];
             command.envs(folders.into_iter().map(|name| (name, private)));
             if !confinement.home {
@@ -174,11 +185,46 @@ fn start(
     starting.join().unwrap_or_else(|_| Err(gone()))
 }
 
-fn enter(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
-    confine::restrict(confinement, private)?;
+fn enter(
+    confinement: &SandboxPolicy,
+    descriptors: &[OwnedFd],
+    private: &Path,
+) -> Result<(), String> {
+    if confinement.mounted {
+        check_mounted(confinement, descriptors)?;
+    }
+    confine::restrict(confinement, descriptors, private)?;
     confine::drop_privileges()?;
     if !confinement.network && filter::is_possible() {
         filter::close_network()?;
+    }
+    Ok(())
+}
+
+/// Returns the descriptor of a granted directory, unless it is reached by a mount.
+fn opened<'a>(
+    confinement: Option<&SandboxPolicy>,
+    descriptors: &'a [OwnedFd],
+    folder: &Path,
+) -> Option<&'a OwnedFd> {
+    let confinement = confinement.filter(|confinement| !confinement.mounted)?;
+    let mut granted = confinement.granted.iter().zip(descriptors);
+    let found = granted.find(|(grant, _)| Path::new(&grant.path) == folder);
+    found.map(|(_, descriptor)| descriptor)
+}
+
+/// Checks that bubblewrap, which looks paths up by name, mounted what is open.
+fn check_mounted(confinement: &SandboxPolicy, descriptors: &[OwnedFd]) -> Result<(), String> {
+    for (grant, descriptor) in confinement.granted.iter().zip(descriptors) {
+        let path = Path::new(&grant.path);
+        let id = |stat: Stat| (stat.st_dev, stat.st_ino);
+        let mounted = stat(path).map(id);
+        if mounted.is_err() || mounted != fstat(descriptor).map(id) {
+            let path = path.display();
+            return Err(format!(
+                "{path}: something else was put there during the run"
+            ));
+        }
     }
     Ok(())
 }

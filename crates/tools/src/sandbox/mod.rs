@@ -15,7 +15,10 @@ mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod confine;
 #[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
 mod filter;
+mod granted;
 #[cfg(target_os = "linux")]
 mod launch;
 mod places;
@@ -30,6 +33,12 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Roots;
+
+#[cfg(target_os = "linux")]
+pub(crate) use descriptors::send as send_descriptors;
+pub use granted::GrantedPath;
+use protocol::Grant;
 pub(crate) use protocol::{LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
 pub use status::{Mechanism, Protection, SandboxProbe, SandboxStatus, probe};
 
@@ -107,9 +116,9 @@ pub struct Sandbox {
     /// Whether a program is refused if it cannot be confined.
     pub required: bool,
     /// Readable files and directories, in addition to those of the system.
-    pub readable: Vec<PathBuf>,
+    pub readable: Vec<GrantedPath>,
     /// Files and directories with read and write access.
-    pub writable: Vec<PathBuf>,
+    pub writable: Vec<GrantedPath>,
     /// Whether the network is open.
     pub network: bool,
     /// The home directory of the user.
@@ -120,7 +129,7 @@ pub struct Sandbox {
     /// The resource limits.
     pub limits: ResourceLimits,
     /// The roots of the run, with read and write access.
-    roots: Vec<PathBuf>,
+    roots: Vec<GrantedPath>,
     launcher: Option<PathBuf>,
 }
 
@@ -147,6 +156,9 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<OsString>,
     /// The policy that the launcher enforces.
     pub(crate) confinement: Option<SandboxPolicy>,
+    /// The descriptors of the granted paths, in their order.
+    #[cfg(target_os = "linux")]
+    pub(crate) descriptors: Vec<std::sync::Arc<std::os::fd::OwnedFd>>,
 }
 
 impl Sandbox {
@@ -168,14 +180,16 @@ impl Sandbox {
     }
 
     /// Gives read and write access to these directories.
-    pub(crate) fn working_on(mut self, folders: &[PathBuf]) -> Self {
-        self.roots.extend_from_slice(folders);
+    pub(crate) fn working_on(mut self, roots: &Roots) -> Self {
+        let folders = roots.handles().map(|folder| GrantedPath::of_folder(folder));
+        self.roots.extend(folders);
         self
     }
 
     /// Gives read access to these directories.
-    pub(crate) fn looking_at(mut self, folders: &[PathBuf]) -> Self {
-        self.readable.extend_from_slice(folders);
+    pub(crate) fn looking_at(mut self, roots: &Roots) -> Self {
+        let folders = roots.handles().map(|folder| GrantedPath::of_folder(folder));
+        self.readable.extend(folders);
         self
     }
 
@@ -251,44 +265,58 @@ impl Sandbox {
             return Ok(None);
         };
         let by = self.enforcer().unwrap_or(None);
-        let readable = self.all_readable();
-        let writable = [self.writable.as_slice(), &self.roots].concat();
+        let system = places::system(self.network);
+        let granted = self.granted();
         let mut program = launcher.to_owned();
         let mut arguments = Vec::new();
         if let Some(Mechanism::Bubblewrap(path, _)) = &by {
-            arguments = bubblewrap::arguments(launcher, &readable, &writable, self.network);
+            arguments = bubblewrap::arguments(launcher, &system, &granted, self.network);
             arguments.push(launcher.into());
             program.clone_from(path);
         }
         arguments.push(LAUNCHER_ARG.into());
-        let texts = |paths: &[PathBuf]| -> Vec<OsString> {
-            paths.iter().map(|path| path.clone().into()).collect()
+        #[cfg(target_os = "linux")]
+        let descriptors = if by.is_some() {
+            let open = granted.iter().filter_map(|(path, _)| path.descriptor());
+            open.collect()
+        } else {
+            Vec::new()
         };
+        let grants = granted.iter().map(|(path, writable)| Grant {
+            path: path.path().into(),
+            writable: *writable,
+        });
         let confinement = by.map(|by| SandboxPolicy {
-            readable: texts(&readable),
-            writable: texts(&writable),
+            system: system.into_iter().map(Into::into).collect(),
+            granted: grants.collect(),
+            mounted: matches!(by, Mechanism::Bubblewrap(..)),
             network: self.network,
             home: self.opens_home(),
-            landlock: matches!(by, Mechanism::Landlock(_)),
         });
         Ok(Some(Start {
             program,
             arguments,
             confinement,
+            #[cfg(target_os = "linux")]
+            descriptors,
         }))
     }
 
-    fn all_readable(&self) -> Vec<PathBuf> {
-        let mut all = places::system(self.network);
-        all.extend(self.readable.iter().cloned());
-        all
+    /// Returns the granted paths that are open, each with whether it is writable.
+    fn granted(&self) -> Vec<(&GrantedPath, bool)> {
+        let writable = self.writable.iter().chain(&self.roots);
+        let readable = self.readable.iter().map(|path| (path, false));
+        let granted = readable.chain(writable.map(|path| (path, true)));
+        #[cfg(target_os = "linux")]
+        let granted = granted.filter(|(path, _)| path.descriptor().is_some());
+        granted.collect()
     }
 
     fn opens_home(&self) -> bool {
         let Some(home) = &self.home else { return false };
         let mut given = self.readable.iter().chain(&self.writable);
-        given.any(|path| path.starts_with(home))
-            || self.roots.iter().any(|root| home.starts_with(root))
+        given.any(|granted| granted.path().starts_with(home))
+            || self.roots.iter().any(|root| home.starts_with(root.path()))
     }
 
     /// Returns whether a program at `path` can be started in the sandbox.
@@ -301,7 +329,9 @@ impl Sandbox {
             return false;
         };
         let given = [&self.readable, &self.writable, &self.roots];
-        let given = places::of_programs().chain(given.into_iter().flatten().cloned());
+        let given = given.into_iter().flatten();
+        let given = given.map(|granted| granted.path().to_owned());
+        let given = places::of_programs().chain(given);
         let mut given = given.filter_map(|folder| folder.canonicalize().ok());
         given.any(|folder| real.starts_with(folder))
     }

@@ -1,7 +1,7 @@
 //! Messages between a program and its sandbox launcher.
 //!
 //! The launcher's standard input is one end of a socket. It receives one line of JSON, the
-//! [`LaunchRequest`], and sends one line, the [`LaunchResult`]. When the other end is closed, the
+//! [`LaunchRequest`], with the descriptors of the granted paths, and sends one line, the [`LaunchResult`]. When the other end is closed, the
 //! launcher ends the command.
 
 use std::ffi::OsString;
@@ -33,16 +33,25 @@ pub(crate) struct LaunchRequest {
 /// The access of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SandboxPolicy {
-    /// Paths with read and execute access.
-    pub(crate) readable: Vec<OsString>,
-    /// Paths with read and write access.
-    pub(crate) writable: Vec<OsString>,
+    /// Paths of the system with read and execute access. Commands cannot change them.
+    pub(crate) system: Vec<OsString>,
+    /// Paths granted by descriptor; the descriptors are sent in the same order.
+    pub(crate) granted: Vec<Grant>,
+    /// Whether these paths were mounted by name; if not, Landlock is mandatory.
+    pub(crate) mounted: bool,
     /// Whether the network is open.
     pub(crate) network: bool,
     /// Whether the home directory is readable, so that `HOME` may name it.
     pub(crate) home: bool,
-    /// Whether Landlock is mandatory; if not, it is used if available.
-    pub(crate) landlock: bool,
+}
+
+/// A file or directory that a command may access.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    /// Its path when it was opened.
+    pub(crate) path: OsString,
+    /// Whether it may be written.
+    pub(crate) writable: bool,
 }
 
 /// The result of a launch.

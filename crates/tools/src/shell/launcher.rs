@@ -10,7 +10,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Command;
 
 use super::program::{ExitReason, Pipes, Program, Streams, piped};
-use crate::sandbox::{LaunchRequest, LaunchResult, LimitExceeded, Start, end_session};
+use crate::sandbox::{
+    LaunchRequest, LaunchResult, LimitExceeded, Start, end_session, send_descriptors,
+};
 
 /// Time for the launcher to end all processes and report.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -28,6 +30,7 @@ pub(super) async fn run(
         program: path,
         arguments,
         confinement,
+        descriptors,
     } = start;
     let order = LaunchRequest {
         words: program.words.clone(),
@@ -40,6 +43,7 @@ pub(super) async fn run(
     let lost = |why: String| (ExitReason::Lost(why), 0);
     let socket = || {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        send_descriptors(&ours, &descriptors)?;
         ours.set_nonblocking(true)?;
         Ok::<_, std::io::Error>((UnixStream::from_std(ours)?, theirs))
     };

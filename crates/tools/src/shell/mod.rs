@@ -178,7 +178,7 @@ impl ShellTool {
             "required": ["arguments"],
             "additionalProperties": false,
         });
-        options.sandbox = options.sandbox.working_on(roots.folders());
+        options.sandbox = options.sandbox.working_on(roots);
         Ok(Self {
             definition: ToolDefinition::new(name, description, parameters),
             command: words,

@@ -242,9 +242,9 @@ async fn what_is_given_is_reached() {
         let (folder, outside) = (tempfile::tempdir().unwrap(), Outside::new());
         let mut options = options(mode);
         options.sandbox.network = true;
-        options.sandbox.readable = vec![outside.folder.path().join("secret")];
-        options.sandbox.writable = vec![folder.path().join("other")];
         fs::create_dir(folder.path().join("other")).unwrap();
+        options.sandbox.readable = vec![outside.folder.path().join("secret").into()];
+        options.sandbox.writable = vec![folder.path().join("other").into()];
         let inner = tempfile::tempdir_in(folder.path()).unwrap();
         let port = outside.tcp.local_addr().unwrap().port();
         for script in [
@@ -585,7 +585,7 @@ async fn a_program_that_the_sandbox_cannot_read_is_named() {
             program.display()
         )
     );
-    options.sandbox.readable = vec![elsewhere.path().to_owned()];
+    options.sandbox.readable = vec![elsewhere.path().to_owned().into()];
     let outcome = call(&tool(options), json!({"arguments": []})).await;
     assert_eq!(outcome, ToolResult::success("mine\n[exit status 0]"));
 }

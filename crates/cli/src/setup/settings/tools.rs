@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use logue_tools::sandbox::Sandbox;
+use logue_tools::sandbox::{GrantedPath, Sandbox};
 use logue_tools::{ShellOptions, ShellPolicy};
 use toml::Spanned;
 
@@ -108,15 +108,15 @@ impl<'a> ToolTables<'a> {
         project.into_iter().chain(user)
     }
 
-    /// Returns the paths of all tables.
+    /// Opens the paths of all tables.
     fn paths(
         &self,
         pick: fn(&Table) -> &Vec<Spanned<PathBuf>>,
         home: Option<&Path>,
-    ) -> Vec<PathBuf> {
+    ) -> Vec<GrantedPath> {
         let paths = self.all.iter().flat_map(|(table, folder)| {
             let paths = pick(table).iter();
-            paths.map(|path| resolved(path.get_ref(), folder, home))
+            paths.map(|path| resolved(path.get_ref(), folder, home).into())
         });
         paths.collect()
     }
