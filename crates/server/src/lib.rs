@@ -17,11 +17,12 @@
 //! use logue_agent::{Approvals, Environment, HostError, Model, Models};
 //! use logue_model::Echo;
 //! use logue_server::{PromptHost, PromptServer, ServeOptions};
+//! use logue_tools::Roots;
 //!
 //! struct OneModel;
 //!
 //! impl Models for OneModel {
-//!     fn find(&self, _named: Option<&str>, _folder: &Path) -> Result<Model, HostError> {
+//!     fn find(&self, _named: Option<&str>, _roots: &Roots) -> Result<Model, HostError> {
 //!         Ok(Model::new(Arc::new(Echo), "echo", "echo"))
 //!     }
 //! }

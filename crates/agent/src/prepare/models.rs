@@ -1,9 +1,9 @@
 //! The port that finds models.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use logue_model::Provider;
+use logue_tools::Roots;
 
 use crate::prepare::host_error::HostError;
 
@@ -36,13 +36,13 @@ impl Model {
 
 /// Finds the models that prompts name.
 ///
-/// Relative paths in a model name (`replay:FILE`) are resolved against `folder`.
+/// A prompt may name a recording (`replay:FILE`) below its `roots` only.
 pub trait Models: Send + Sync {
     /// Returns the model of an agent that names `named`, or the default model.
     ///
     /// # Errors
     /// Returns an error if there is no such model or it cannot be set up.
-    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError>;
+    fn find(&self, named: Option<&str>, roots: &Roots) -> Result<Model, HostError>;
 
     /// Returns the model of the prompt that the user runs.
     ///
@@ -50,8 +50,8 @@ pub trait Models: Send + Sync {
     ///
     /// # Errors
     /// As for [`find`](Self::find).
-    fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
-        self.find(named, folder)
+    fn find_main(&self, named: Option<&str>, roots: &Roots) -> Result<Model, HostError> {
+        self.find(named, roots)
     }
 }
 

@@ -218,7 +218,7 @@ async fn refine(
     let named = scope.model_named(&source.name, &source.text);
     let model = environment
         .models
-        .find_main(named.as_deref(), &source.folder())?;
+        .find_main(named.as_deref(), scope.files.roots())?;
     let cache = environment.refined_prompts.as_ref();
     let rewritten = refine_prompt(&source.text, &model, cache).await?;
     let length = chatmd::refine::prompt_length(&chatmd::parse(&rewritten));
@@ -274,7 +274,7 @@ async fn assemble(
     let requirements = environment.requirements.clone();
     let checked = requirements.check(offered.definitions());
     checked.map_err(PrepareError::Requirements)?;
-    let model = find_model(environment, source, &prompt, &scope)?;
+    let model = find_model(environment, &prompt, &scope)?;
     if scope.depth == 0 {
         require_price(environment.budget.limits(), &model)?;
     }
@@ -309,16 +309,15 @@ async fn assemble(
 
 fn find_model(
     environment: &Environment,
-    source: &PromptSource,
     prompt: &Prompt,
     scope: &PromptScope,
 ) -> Result<Model, PrepareError> {
     let named = prompt.config.model.as_deref();
     let models = &environment.models;
     Ok(if scope.depth == 0 {
-        models.find_main(named, &source.folder())?
+        models.find_main(named, scope.files.roots())?
     } else {
-        models.find(named, scope.files.roots().base())?
+        models.find(named, scope.files.roots())?
     })
 }
 

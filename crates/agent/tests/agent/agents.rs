@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -59,7 +58,7 @@ impl Provider for Parrot {
 struct OneModel(Arc<Parrot>);
 
 impl Models for OneModel {
-    fn find(&self, named: Option<&str>, _: &Path) -> Result<Model, HostError> {
+    fn find(&self, named: Option<&str>, _: &Roots) -> Result<Model, HostError> {
         match named {
             Some("absent") => Err(HostError::new(
                 "model_not_configured",

@@ -1,14 +1,15 @@
 //! The model of a run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::{HostError, Model, Models, read_bytes};
+use logue_agent::{HostError, Model, Models, read_all, read_bytes};
 use logue_model::{
     Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
     ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, Recorder, Recording,
     Replay, RetryProvider, SanitizedNames, ServerProtocol, StructuredProvider,
 };
+use logue_tools::{RootError, Roots};
 
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
@@ -94,23 +95,23 @@ impl ConfiguredModels {
 }
 
 impl Models for ConfiguredModels {
-    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
+    fn find(&self, named: Option<&str>, roots: &Roots) -> Result<Model, HostError> {
         let default = || {
             let flag = self.model_args.model.clone();
             flag.or_else(|| self.connection.settings.name.clone())
         };
-        let (name, folder) = match named {
-            Some(name) => (name.to_owned(), folder),
+        let (name, files) = match named {
+            Some(name) => (name.to_owned(), RecordingFiles::Below(roots)),
             None => match default() {
-                Some(name) => (name, Path::new("")),
+                Some(name) => (name, RecordingFiles::Any),
                 None => return Err(model_not_configured().into()),
             },
         };
-        Ok(connect(&name, folder, &self.connection)?)
+        Ok(connect(&name, files, &self.connection)?)
     }
 
-    fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
-        Ok(model(&self.model_args, &self.connection, named, folder)?)
+    fn find_main(&self, named: Option<&str>, roots: &Roots) -> Result<Model, HostError> {
+        Ok(model(&self.model_args, &self.connection, named, roots)?)
     }
 }
 
@@ -119,16 +120,15 @@ fn model(
     model_args: &ModelArgs,
     connection: &Connection,
     named: Option<&str>,
-    prompt_folder: &Path,
+    roots: &Roots,
 ) -> Result<Model, CliError> {
-    // Paths in a prompt are relative to it; those of flags are relative to the current directory.
-    let (name, folder) = match (&model_args.model, named) {
-        (Some(name), _) => (name.clone(), PathBuf::new()),
-        (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
+    let (name, files) = match (&model_args.model, named) {
+        (Some(name), _) => (name.clone(), RecordingFiles::Any),
+        (None, Some(name)) => (name.to_owned(), RecordingFiles::Below(roots)),
         (None, None) => {
             let name = connection.settings.name.clone();
             let name = name.ok_or_else(model_not_configured)?;
-            (name, PathBuf::new())
+            (name, RecordingFiles::Any)
         }
     };
     let account = ModelSelection::parse(&name).kind.account();
@@ -141,16 +141,46 @@ fn model(
         )
         .with_help(format!("name the model on the command line too: -m {name}")));
     }
-    connect(&name, &folder, connection)
+    connect(&name, files, connection)
 }
 
-/// Returns the model with a name; a path in it is relative to `folder`.
-pub(crate) fn connect(
+/// The files that `replay:FILE` may name.
+#[derive(Clone, Copy)]
+enum RecordingFiles<'a> {
+    /// Every file, relative to the current directory: the user names it.
+    Any,
+    /// The files below these roots: a prompt names it.
+    Below(&'a Roots),
+}
+
+impl RecordingFiles<'_> {
+    /// Reads a recording; returns the path to show as well.
+    fn read(self, name: &str) -> Result<(Vec<u8>, String), CliError> {
+        let roots = match self {
+            Self::Any => {
+                let bytes = read_bytes(Path::new(name)).map_err(|error| source_failure(&error))?;
+                return Ok((bytes, name.to_owned()));
+            }
+            Self::Below(roots) => roots,
+        };
+        let opened = roots.open_file(name).map_err(|error| match error {
+            RootError::Outside(_) => CliError::user("E-OUTSIDE-ROOTS", error.to_string())
+                .with_help("only the user may name it: use -m replay:FILE"),
+            _ => CliError::user("E-SOURCE-READ", error.to_string()),
+        })?;
+        let shown = opened.path.display().to_string();
+        let bytes = read_all(&shown, opened.file).map_err(|error| source_failure(&error))?;
+        Ok((bytes, shown))
+    }
+}
+
+/// Returns the model with a name.
+fn connect(
     name: &str,
-    folder: &Path,
+    files: RecordingFiles<'_>,
     connection: &Connection,
 ) -> Result<Model, CliError> {
-    let mut model = reach(name, folder, connection)?;
+    let mut model = reach(name, files, connection)?;
     let mut budget = connection.settings.retry;
     if let Some(retries) = connection.retries {
         budget = budget.with_retries(retries);
@@ -159,15 +189,17 @@ pub(crate) fn connect(
     Ok(model)
 }
 
-fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, CliError> {
+fn reach(
+    name: &str,
+    files: RecordingFiles<'_>,
+    connection: &Connection,
+) -> Result<Model, CliError> {
     let selection = ModelSelection::parse(name);
     let entry = selection.kind.entry();
     let prefix = entry.identity_prefix;
     match entry.backend {
         ProviderBackend::Recording => {
-            let path = folder.join(&selection.model);
-            let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
-            let shown = path.display().to_string();
+            let (bytes, shown) = files.read(&selection.model)?;
             let recording = Recording::parse(&shown, &bytes).map_err(|error| {
                 CliError::user(Category::RecordingInvalid.as_str(), error.to_string())
                     .with_help("`logue check` on the recording shows the place")

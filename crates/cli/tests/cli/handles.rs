@@ -156,6 +156,53 @@ fn a_conversion_prints_nothing_through_a_link() {
     }
 }
 
+#[test]
+fn a_prompt_plays_no_recording_from_outside() {
+    let asked = "<config model=\"m\"/>\n<user>go</user>\n";
+    let home = home(&[("p.md", asked)]);
+    let server = server(vec![Answer::text(SECRET)]);
+    let ran = run_prompt(
+        home.path(),
+        &server,
+        &["--no-save", "--record", "tape.ocml", "project/p.md"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let project = home.path().join("project");
+    fs::copy(home.path().join("tape.ocml"), project.join("inside.ocml")).unwrap();
+    symlink("../tape.ocml", project.join("link.ocml")).unwrap();
+    let absolute = home.path().join("tape.ocml").display().to_string();
+    let play = |arguments: &[&str]| run(home.path(), [&["run", "--no-save"], arguments].concat());
+    for (name, status) in [
+        ("inside.ocml", 0),
+        ("../tape.ocml", 3),
+        ("link.ocml", 3),
+        (&absolute, 3),
+        ("../absent.ocml", 3),
+    ] {
+        let prompt = format!("<config model=\"replay:{name}\"/>\n<user>go</user>\n");
+        fs::write(project.join("p.md"), &prompt).unwrap();
+        let outer = "<config model=\"echo:\"/>\n<user>go<agent src=\"p.md\" local/></user>\n";
+        fs::write(project.join("outer.md"), outer).unwrap();
+        for file in ["project/p.md", "project/outer.md"] {
+            let ran = play(&[file]);
+            let case = format!("{file} {name}: {}{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.status, status, "{case}");
+            assert_eq!(ran.stdout.contains(SECRET), status == 0, "{case}");
+            let is_refused = ran.stderr.contains("is outside the folders");
+            assert_eq!(is_refused, status == 3, "{case}");
+        }
+    }
+    // The user may name any file.
+    fs::write(project.join("p.md"), asked).unwrap();
+    let ran = play(&["-m", "replay:tape.ocml", "project/p.md"]);
+    assert_eq!(
+        (ran.status, ran.stdout.trim()),
+        (0, SECRET),
+        "{}",
+        ran.stderr
+    );
+}
+
 /// Commands that replace the folder `sub` of the project by a link, and then use it.
 fn swap_and_use(path: &Path) -> [String; 2] {
     let path = path.display();

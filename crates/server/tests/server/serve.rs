@@ -10,7 +10,7 @@ use std::time::Duration;
 use logue_agent::{Approvals, Environment, HostError, Model, Models};
 use logue_model::{Echo, EventHandler, ModelRequest, ModelResponse, Provider, ProviderError};
 use logue_server::{BearerToken, PromptHost, PromptServer, ServeOptions};
-use logue_tools::BoxFuture;
+use logue_tools::{BoxFuture, Roots};
 use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
@@ -83,7 +83,7 @@ impl PromptHost for Folder {
 struct OneModel(Arc<Crowd>);
 
 impl Models for OneModel {
-    fn find(&self, named: Option<&str>, _: &Path) -> Result<Model, HostError> {
+    fn find(&self, named: Option<&str>, _: &Roots) -> Result<Model, HostError> {
         if named == Some("unknown") {
             return Err(HostError::new(
                 "model_not_configured",
