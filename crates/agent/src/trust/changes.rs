@@ -42,14 +42,7 @@ pub enum GrantChange {
 impl Grant {
     /// Returns the differences from a grant that was trusted.
     pub fn changes_since(&self, before: &Trusted) -> Vec<GrantChange> {
-        let lines = self.lines();
-        let gone = before.declares.iter().filter(|line| !lines.contains(line));
-        let gone = gone
-            .cloned()
-            .map(|declares| GrantChange::Removed { declares });
-        let new = lines.iter().filter(|line| !before.declares.contains(line));
-        let new = new.cloned().map(|declares| GrantChange::Added { declares });
-        let mut changes: Vec<GrantChange> = gone.chain(new).collect();
+        let mut changes = GrantChange::between(&before.declares, &self.lines());
         let files = self.files().into_iter();
         let files: BTreeMap<String, String> = files
             .map(|file| (file.name, file.content.label()))
@@ -68,6 +61,17 @@ impl Grant {
             .filter(|path| !files.contains_key(*path));
         changes.extend(gone.cloned().map(|path| GrantChange::FileRemoved { path }));
         changes
+    }
+}
+
+impl GrantChange {
+    /// Returns the differences between the lines of two grants.
+    pub(crate) fn between(before: &[String], now: &[String]) -> Vec<Self> {
+        let gone = before.iter().filter(|line| !now.contains(line));
+        let gone = gone.cloned().map(|declares| Self::Removed { declares });
+        let new = now.iter().filter(|line| !before.contains(line));
+        let new = new.cloned().map(|declares| Self::Added { declares });
+        gone.chain(new).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use logue_harness::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::trust::changes::GrantChange;
 use crate::trust::trust_file::TrustFile;
 
 /// A directory whose configuration file the user trusts.
@@ -24,6 +25,20 @@ pub struct TrustedFolder {
     pub grants: Vec<String>,
     /// The time of the decision.
     pub at: u64,
+}
+
+impl TrustedFolder {
+    /// Returns the differences of the file with these effects from the one that was trusted.
+    ///
+    /// `file` is the name of the file for people.
+    pub fn changes_to(&self, file: &str, content: &str, grants: &[String]) -> Vec<GrantChange> {
+        let mut changes = GrantChange::between(&self.grants, grants);
+        if self.content != content {
+            let path = file.to_owned();
+            changes.push(GrantChange::FileChanged { path });
+        }
+        changes
+    }
 }
 
 /// Returns the hash of a content: `sha256:` and 64 digits.

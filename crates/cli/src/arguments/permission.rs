@@ -72,17 +72,19 @@ pub(crate) struct TrustRemoveArgs {
     pub(crate) json: bool,
 }
 
-/// Explain why prompts are trusted or not
+/// Explain why prompts and directories are trusted or not
 ///
 /// Lists the declarations of each prompt, the files whose content trust covers, and what has changed
-/// since the prompt was trusted. Nothing that a prompt names is started.
+/// since the prompt was trusted. For a directory it lists what the directory's `logue.toml` grants.
+/// Nothing that a prompt names is started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue trust explain review.md\n  \
+    logue trust explain .\n  \
     logue trust explain --json review.md")]
 pub(crate) struct TrustExplainArgs {
-    /// Prompts to explain
-    #[arg(value_name = "FILE", required = true)]
+    /// Prompts, and directories with a `logue.toml`, to explain
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
     /// Print JSON lines

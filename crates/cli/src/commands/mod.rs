@@ -15,5 +15,4 @@ pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod tokens;
 pub(crate) mod trust;
-mod trust_folder;
 pub(crate) mod view;

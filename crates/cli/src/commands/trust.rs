@@ -1,6 +1,7 @@
 //! `logue trust`: lists, adds, removes and explains trusted prompts and directories.
 
 mod explain;
+mod folder;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,6 @@ use logue_harness::Clock as _;
 use serde_json::json;
 
 use crate::arguments::TrustCommand;
-use crate::commands::trust_folder;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::trust::{grant_of, place_of, single};
@@ -27,31 +27,35 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
     match command {
         TrustCommand::List(arguments) => {
             let listed = file.list().map_err(|error| failed(&file, &error))?;
-            if listed.is_empty() {
+            let folders = file.folders().map_err(|error| failed(&file, &error))?;
+            if listed.is_empty() && folders.is_empty() {
                 print_error("no prompt is trusted\n");
             }
             for one in &listed {
                 text.push_str(&listing(one, arguments.json));
             }
-            let folders = file.folders().map_err(|error| failed(&file, &error))?;
             for one in &folders {
-                text.push_str(&trust_folder::listing(one, arguments.json));
+                text.push_str(&folder::listing(one, arguments.json));
             }
         }
         TrustCommand::Add(arguments) => {
             for path in &arguments.files {
-                let line = if let Some(folder) = trust_folder::folder_of_settings(path) {
-                    trust_folder::added(&file, &folder, arguments.json)
-                } else {
-                    added(&file, path, &Settings::inspect()?, arguments.json)
+                let line = match folder::folder_of_settings(path) {
+                    Some(folder) => folder::added(&file, &folder, arguments.json),
+                    None => added(&file, path, &Settings::inspect()?, arguments.json),
                 };
                 text.push_str(&line?);
             }
         }
         TrustCommand::Explain(arguments) => {
-            let settings = Settings::inspect()?;
             for path in &arguments.files {
-                text.push_str(&explain::explained(&file, path, &settings, arguments.json)?);
+                let line = if let Some(folder) = folder::folder_of_settings(path) {
+                    folder::explained(&file, &folder, arguments.json)
+                } else {
+                    let settings = Settings::inspect()?;
+                    explain::explained(&file, path, &settings, arguments.json)
+                };
+                text.push_str(&line?);
             }
         }
         TrustCommand::Remove(arguments) => {
@@ -157,7 +161,7 @@ fn declarations(lines: &[String]) -> String {
 
 fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, CliError> {
     let name = path.display().to_string();
-    let folder = trust_folder::folder_of_settings(path);
+    let folder = folder::folder_of_settings(path);
     let folder = place_of(Some(folder.as_deref().unwrap_or(path)));
     let prompts = file.remove(&place_of(Some(path)), &name);
     let count = prompts

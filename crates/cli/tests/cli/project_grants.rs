@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
@@ -475,27 +475,90 @@ fn trust_lists_grants_and_what_changed() {
     let listed: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(listed["folder"], project.work().display().to_string());
     assert_eq!(listed["grants"].as_array().unwrap().len(), 3);
-    let added = project.trust();
-    assert_snapshot!(project.shown(&added.stdout), @r"
-    WORK is trusted with other grants (- before, + now):
+    let why = project.ran(&["trust", "explain", "."]);
+    assert_snapshot!(project.shown(&why.stdout), @r"
+    WORK: not trusted: its logue.toml, or a directory that it names, has changed since you trusted it
+      - model.base_url: sends every conversation to the server http://two/v1
+      - tools.environment: gives the variable A to commands and to MCP servers
+      - tools.environment: gives the variable B to commands and to MCP servers
+    Changed since it was trusted (- before, + now):
       - model.base_url: sends every conversation to the server http://one/v1
       + model.base_url: sends every conversation to the server http://two/v1
-        tools.environment: gives the variable A to commands and to MCP servers
-        tools.environment: gives the variable B to commands and to MCP servers
+      ~ file changed: logue.toml
+    Run `logue trust add WORK` to trust it as it is now.
+    ");
+    let added = project.trust();
+    assert_snapshot!(project.shown(&added.stdout), @r"
+    WORK is trusted. Its logue.toml grants:
+      - model.base_url: sends every conversation to the server http://two/v1
+      - tools.environment: gives the variable A to commands and to MCP servers
+      - tools.environment: gives the variable B to commands and to MCP servers
+    Changed since it was trusted (- before, + now):
+      - model.base_url: sends every conversation to the server http://one/v1
+      + model.base_url: sends every conversation to the server http://two/v1
+      ~ file changed: logue.toml
     ");
     project.write("logue.toml", before);
     let json = project.ran(&["trust", "add", "--json", "."]);
     let added: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(
-        added["added"][0],
-        "model.base_url: sends every conversation to the server http://one/v1"
-    );
-    assert_eq!(added["removed"].as_array().unwrap().len(), 1);
+    let line = |server: &str| {
+        format!("model.base_url: sends every conversation to the server http://{server}/v1")
+    };
+    let changes = json!([
+        {"change": "removed", "declares": line("two")},
+        {"change": "added", "declares": line("one")},
+        {"change": "file_changed", "path": "logue.toml"},
+    ]);
+    assert_eq!(added["changes"], changes);
     let content = added["content"].as_str().unwrap();
     let removed = project.ran(&["trust", "remove", content]);
     is_done(&removed);
     assert_eq!(project.ran(&["trust", "remove", "."]).status, 3);
     assert_eq!(project.ran(&["trust", "add", "/"]).status, 3);
+}
+
+#[test]
+fn the_trust_of_a_folder_is_explained() {
+    let settings = "[tools]\nenvironment = [\"A\"]\n";
+    let project = Project::new(settings, &[]);
+    let explained = |variables: &[(&str, &str)]| {
+        let ran = project.with(&["trust", "explain", "--json", "."], variables);
+        is_done(&ran);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+    };
+    let reason = |why: &Value| (why["trusted"].clone(), why["reason"].clone());
+    let is = |trusted: bool, code: &str| (json!(trusted), json!(code));
+    let why = explained(&[]);
+    assert_eq!(reason(&why), is(false, "unknown"), "{why}");
+    assert_eq!(why["grants"].as_array().unwrap().len(), 1);
+    assert_eq!(why["folder"], project.work().display().to_string());
+    assert_eq!(
+        reason(&explained(&[("LOGUE_TRUST", "all")])),
+        is(true, "everything")
+    );
+    // Explaining trusts nothing.
+    assert_eq!(project.ran(&["trust", "list"]).stdout, "");
+    project.trust();
+    let why = explained(&[]);
+    assert_eq!(reason(&why), is(true, "added"), "{why}");
+    assert_eq!(why["changes"], json!([]));
+    project.write("logue.toml", &format!("{settings} "));
+    let why = explained(&[]);
+    assert_eq!(reason(&why), is(false, "changed"), "{why}");
+    assert_eq!(
+        why["changes"],
+        json!([{"change": "file_changed", "path": "logue.toml"}])
+    );
+    project.write("logue.toml", "[tools]\nnetwork = false\n");
+    let why = explained(&[]);
+    assert_eq!(reason(&why), is(true, "grants_nothing"), "{why}");
+    project.write("logue.toml", "[tools]\nnetwork = 3\n");
+    let ran = project.ran(&["trust", "explain", "."]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    fs::remove_file(project.work().join("logue.toml")).unwrap();
+    let ran = project.ran(&["trust", "explain", "."]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("has no logue.toml"), "{}", ran.stderr);
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl Layers {
         // Errors of the file precede the question of trust.
         let layer = Layer::new(file, Origin::Project, table.clone(), &mut self.redaction)?;
         let grants = ProjectGrants::new(file, table.get_ref());
-        let applies = grants.is_empty() || policy == GrantPolicy::Apply || grants.are_trusted()?;
+        let applies = policy == GrantPolicy::Apply || grants.reason()?.is_trusted();
         self.project = Some(if applies {
             layer
         } else if policy == GrantPolicy::Ignore {

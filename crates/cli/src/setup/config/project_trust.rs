@@ -21,6 +21,27 @@ pub(crate) struct ProjectGrants<'a> {
     grants: Vec<KeyGrant>,
 }
 
+/// The reason why the file of a directory is or is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FolderReason {
+    /// It has no granting key.
+    GrantsNothing,
+    /// `LOGUE_TRUST=all`.
+    Everything,
+    /// The trust file contains this content with these effects.
+    Listed,
+    /// The trust file contains another content of the directory.
+    Changed,
+    /// The trust file does not contain the directory.
+    Unknown,
+}
+
+impl FolderReason {
+    pub(crate) fn is_trusted(self) -> bool {
+        matches!(self, Self::GrantsNothing | Self::Everything | Self::Listed)
+    }
+}
+
 impl<'a> ProjectGrants<'a> {
     /// Determines the grants of a parsed file.
     pub(crate) fn new(file: &'a ConfigFile, table: &DeTable<'_>) -> Self {
@@ -60,17 +81,25 @@ impl<'a> ProjectGrants<'a> {
         self.grants.iter().map(KeyGrant::line).collect()
     }
 
-    /// Returns whether the user trusts this content in this directory, with the same effects.
+    /// Determines whether the user trusts this content in this directory, with the same effects.
     ///
     /// # Errors
     /// Returns an error if the list of trusted directories cannot be read.
-    pub(crate) fn are_trusted(&self) -> Result<bool, CliError> {
-        if trust_file::trusts_everything() {
-            return Ok(true);
+    pub(crate) fn reason(&self) -> Result<FolderReason, CliError> {
+        if self.is_empty() {
+            return Ok(FolderReason::GrantsNothing);
         }
-        let known = trust_file::known_folder(&self.folder())?;
+        if trust_file::trusts_everything() {
+            return Ok(FolderReason::Everything);
+        }
         let (content, lines) = (self.content(), self.lines());
-        Ok(known.is_some_and(|known| known.content == content && known.grants == lines))
+        Ok(match trust_file::known_folder(&self.folder())? {
+            Some(known) if known.content == content && known.grants == lines => {
+                FolderReason::Listed
+            }
+            Some(_) => FolderReason::Changed,
+            None => FolderReason::Unknown,
+        })
     }
 
     /// Removes the granting keys from the parsed file.
@@ -81,7 +110,7 @@ impl<'a> ProjectGrants<'a> {
     /// Returns the error of a file that is not trusted.
     ///
     /// # Errors
-    /// As [`are_trusted`](Self::are_trusted).
+    /// As [`reason`](Self::reason).
     pub(crate) fn refusal(&self) -> Result<CliError, CliError> {
         let code = DiagnosticCode::ConfigNotTrusted;
         let message = self.grants.first().map(message).unwrap_or_default();
@@ -94,7 +123,7 @@ impl<'a> ProjectGrants<'a> {
     /// Renders the grants, with the command that trusts the file.
     ///
     /// # Errors
-    /// As [`are_trusted`](Self::are_trusted).
+    /// As [`reason`](Self::reason).
     pub(crate) fn report(&self, severity: Severity) -> Result<String, CliError> {
         let folder = self.folder();
         let is_changed = trust_file::known_folder(&folder)?.is_some();
