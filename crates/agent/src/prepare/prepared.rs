@@ -25,7 +25,7 @@ use crate::prompt::toolbox::toolbox;
 use crate::transcript::item::{TranscriptError, TranscriptWriter};
 use crate::trust::grant::PromptDeclarations;
 use crate::turn::assistant::Assistant;
-use crate::turn::budget::SpendLimits;
+use crate::turn::budget::{Budget, SpendLimits};
 use crate::turn::run::Turn;
 
 /// A prompt that is ready to answer.
@@ -50,7 +50,7 @@ pub struct LoadedPrompt {
     pub prompt: Prompt,
     scope: PromptScope,
     permissions: Permissions,
-    /// The requests of the agents that its documents called.
+    /// The requests of its rewriting and of the agents that its documents called.
     requests: u64,
 }
 
@@ -89,7 +89,9 @@ pub async fn load_prompt(
 ) -> Result<LoadedPrompt, PrepareError> {
     let mut scope = environment.scope(source)?;
     let mut source = source.clone();
-    refine(environment, &scope, &mut source).await?;
+    // The rewrite and all agents that documents call, at any depth, share one limit.
+    let documents = environment.budget.part(0, environment.max_requests as u64);
+    refine(environment, &scope, &mut source, &documents).await?;
     let grant = scope.grant(&source.name, &source.text);
     scope.kept.extend(grant.protected().cloned());
     require_tools(environment, &scope, &source, None)?;
@@ -101,8 +103,6 @@ pub async fn load_prompt(
         Approvals::Never => permissions.without_asking(),
         _ => permissions,
     };
-    // All agents that documents call share one limit, at any depth.
-    let documents = environment.budget.part(0, environment.max_requests as u64);
     let mut agents = environment.for_agents(&permissions);
     agents.budget = documents.clone();
     let scope = scope.with_runner(Arc::new(agents));
@@ -205,6 +205,7 @@ async fn refine(
     environment: &Environment,
     scope: &PromptScope,
     source: &mut PromptSource,
+    budget: &Budget,
 ) -> Result<(), PrepareError> {
     if source.language != PromptLanguage::ChatMd || environment.refinement == Refinement::Never {
         return Ok(());
@@ -220,7 +221,7 @@ async fn refine(
         .models
         .find_main(named.as_deref(), scope.files.roots())?;
     let cache = environment.refined_prompts.as_ref();
-    let rewritten = refine_prompt(&source.text, &model, cache).await?;
+    let rewritten = refine_prompt(&source.text, &model, cache, budget).await?;
     let length = chatmd::refine::prompt_length(&chatmd::parse(&rewritten));
     let prompt = rewritten.get(..length).unwrap_or(&rewritten);
     environment

@@ -12,6 +12,8 @@ use logue_model::{ModelRequest, SamplingSettings};
 
 use crate::agents::response_cache::{ResponseCache, key_of};
 use crate::prepare::models::Model;
+use crate::turn::assistant::MAX_TURNS;
+use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
 
 /// The instruction for the model.
 const INSTRUCTION: &str = "\
@@ -25,7 +27,7 @@ Answer with the whole rewritten prompt and nothing else.";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RefineError {
-    /// The stable category: the provider's, or `refine_rejected`.
+    /// The stable category: the provider's, that of a limit, or `refine_rejected`.
     pub category: String,
     /// The description.
     pub message: String,
@@ -35,12 +37,15 @@ pub struct RefineError {
 
 /// Rewrites the prompt part of a text with a model.
 ///
+/// The request counts in `budget`; a cached result costs nothing.
+///
 /// # Errors
-/// Returns an error if the model fails or changes more than the wording.
+/// Returns an error if a limit is reached, or if the model fails or changes more than the wording.
 pub async fn refine_prompt(
     text: &str,
     model: &Model,
     cache: Option<&ResponseCache>,
+    budget: &Budget,
 ) -> Result<String, RefineError> {
     let length = refine::prompt_length(&parse(text));
     let (prompt, record) = text.split_at_checked(length).unwrap_or((text, ""));
@@ -53,7 +58,7 @@ pub async fn refine_prompt(
     let known = cache.and_then(|cache| cache.get(&key));
     let rewritten = match known {
         Some(rewritten) => rewritten,
-        None => ask(model, &question, &settings).await?,
+        None => ask(model, &question, &settings, budget).await?,
     };
     if let Some(change) = refine::forbidden_change(prompt, &rewritten) {
         return Err(RefineError {
@@ -72,15 +77,28 @@ async fn ask(
     model: &Model,
     question: &[ChatMessage],
     settings: &SamplingSettings,
+    budget: &Budget,
 ) -> Result<String, RefineError> {
     let request = ModelRequest::new(&model.name, question, settings);
     let provider = Arc::clone(&model.provider);
+    let refused = |category: &str, message: String| RefineError {
+        category: category.to_owned(),
+        message: format!("the prompt could not be rewritten: {message}"),
+        is_transient: false,
+    };
+    budget
+        .check(provider.name(), &model.name)
+        .map_err(|error| refused(BUDGET_EXCEEDED, error.to_string()))?;
+    budget
+        .begin_request()
+        .map_err(|error| refused(MAX_TURNS, error.to_string()))?;
     let answer = provider.complete(&request, &mut |_| {}).await;
     let answer = answer.map_err(|error| RefineError {
         category: error.category.as_str().to_owned(),
         message: format!("the prompt could not be rewritten: {}", error.message),
         is_transient: error.category.is_transient(),
     })?;
+    budget.answered(provider.name(), &request, &answer);
     let text = answer.message.text();
     let mut rewritten = without_fence(&text).trim_start().to_owned();
     if !rewritten.ends_with('\n') {

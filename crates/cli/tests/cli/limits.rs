@@ -1,6 +1,7 @@
 //! What a run and its agents may spend together, and what it tells of that.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Reply};
@@ -319,6 +320,79 @@ fn a_run_and_all_its_agents_share_one_limit_of_requests() {
             );
         }
     }
+}
+
+#[test]
+fn the_rewriting_of_a_prompt_counts_as_a_request() {
+    let prompt = "<!-- META_REFINE -->\n<config model=\"m\"/>\n<user>go</user>\n";
+    let refined = "<config model=\"m\"/>\n<user>Go, please.</user>\n";
+    for (limit, requests, status) in [("1", 1, 3), ("2", 2, 0)] {
+        let folder = folder(&[("p.md", prompt)]);
+        let server = server([Answer::text(refined), Answer::text("done")]);
+        let arguments = ["run", "--no-cache", "--max-requests", limit, "p.md"];
+        let ran = ask(folder.path(), &server, &arguments);
+        assert_eq!(ran.status, status, "{limit}: {}", ran.stderr);
+        assert_eq!(server.received().len(), requests, "{limit}");
+        let is_reached = ran.stderr.contains("error[max_requests_reached]");
+        assert_eq!(is_reached, status == 3, "{}", ran.stderr);
+    }
+    // Its tokens count too.
+    let folder = folder(&[("p.md", prompt)]);
+    let server = server([Answer::text(refined), Answer::text("done")]);
+    let arguments = ["run", "--no-cache", "--max-total-tokens", "18", "p.md"];
+    let ran = ask(folder.path(), &server, &arguments);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert_eq!(server.received().len(), 1, "{}", ran.stderr);
+}
+
+/// The processor time of a run whose model makes `count` calls in one response.
+#[cfg(unix)]
+fn time_of_calls(count: usize) -> Duration {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let used = || {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+        let time = usage.user_time();
+        Duration::from_micros(u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap())
+    };
+    let event = |calls: Value| format!("data: {}\n\n", json!({"choices": [{"delta": calls}]}));
+    let begins = (0..count).map(|n| {
+        let function = json!({"name": "nothing", "arguments": "{"});
+        event(json!({"tool_calls": [{"index": n, "id": format!("c{n}"), "function": function}]}))
+    });
+    let ends = (0..count).map(|n| {
+        let function = json!({"arguments": "}"});
+        event(json!({"tool_calls": [{"index": n, "function": function}]}))
+    });
+    let stream: String = begins.chain(ends).collect();
+    let stream = format!("{stream}data: [DONE]\n\n").into_bytes();
+    let replies = vec![
+        Reply::Body("text/event-stream", stream),
+        Reply::Answer(Answer::text("done")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = prepared("");
+    let before = used();
+    let ran = ask(folder.path(), &server, &["run", "--no-save", "p.md"]);
+    let time = used().saturating_sub(before);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let messages = server.received()[1].body["messages"].clone();
+    let results = messages.as_array().unwrap().iter();
+    let results = results.filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), count);
+    time
+}
+
+#[test]
+#[cfg(unix)]
+fn the_time_of_many_calls_grows_with_their_number() {
+    // Four times as many calls take about four times as long, and sixteen times if each call looked at
+    // all others.
+    let few = time_of_calls(5_000);
+    let many = time_of_calls(20_000);
+    assert!(
+        many < few * 9,
+        "{many:?} for 20,000 calls, {few:?} for 5,000"
+    );
 }
 
 #[test]
