@@ -68,6 +68,7 @@ pub(crate) enum Decision {
 pub(crate) struct ApprovalSignal<'a> {
     approval: &'a Value,
     pub(crate) note: &'a str,
+    decided_by: Option<&'a str>,
     signal_id: String,
 }
 
@@ -84,9 +85,11 @@ impl Decision {
 impl<'a> ApprovalSignal<'a> {
     /// Reads the state's decision on the `n`-th approval of an invocation.
     pub(crate) fn from_state(state: &'a State, invocation: &str, n: u64) -> Self {
+        let decided_by = state.json(DECIDED_BY).and_then(Value::as_str);
         Self {
             approval: state.json(APPROVAL).unwrap_or(&Value::Null),
             note: state.json(NOTE).and_then(Value::as_str).unwrap_or(""),
+            decided_by: decided_by.filter(|name| !name.is_empty()),
             signal_id: signal_id(invocation, n),
         }
     }
@@ -103,7 +106,10 @@ impl<'a> ApprovalSignal<'a> {
         let signal_id = self.signal_id.clone();
         match decision {
             Some(Decision::Expired(seconds)) => DecisionSource::Expired { signal_id, seconds },
-            _ => DecisionSource::Signal { signal_id },
+            _ => DecisionSource::Signal {
+                signal_id,
+                decided_by: self.decided_by.map(str::to_owned),
+            },
         }
     }
 }
@@ -304,6 +310,7 @@ pub(crate) fn contradiction(
         let signal = ApprovalSignal {
             approval: payload.get(APPROVAL).unwrap_or(&Value::Null),
             note: "",
+            decided_by: None,
             signal_id: String::new(),
         };
         let decisions = ids.iter().map(|id| signal.decision(id));

@@ -56,6 +56,9 @@ pub enum DecisionSource {
     Signal {
         /// The signal.
         signal_id: String,
+        /// The name of the person, if the signal contains one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decided_by: Option<String>,
     },
     /// No decision was made in time.
     Expired {

@@ -64,7 +64,7 @@ pub struct Assistant {
     pub prefix: Vec<ChatMessage>,
     /// The maximum number of requests of one turn and its agents.
     pub max_requests: usize,
-    /// The requests of agents that the prompt called while it was evaluated.
+    /// The requests of the preparation: a rewritten prompt, and agents of documents.
     pub(crate) earlier_requests: u64,
     /// The execution of the calls of an answer.
     pub routing: Routing,
@@ -299,7 +299,8 @@ impl Shared {
         self.assistant.decide(&router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
-            .with(NOTE, json!(""));
+            .with(NOTE, json!(""))
+            .with(DECIDED_BY, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
@@ -376,6 +377,7 @@ impl Shared {
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
+            .with(DECIDED_BY, json!(""))
             .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))

@@ -125,6 +125,15 @@ impl Scene {
 
     /// The decisions that were recorded about the call.
     fn recorded(&self) -> Vec<(String, String)> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let records = self.audit().into_iter();
+        records
+            .map(|record| (text(&record["decision"]), text(&record["by"]["kind"])))
+            .collect()
+    }
+
+    /// The audit of the conversation.
+    fn audit(&self) -> Vec<serde_json::Value> {
         let of = match self.kept {
             Kept::File => "p.md",
             Kept::Session => "s",
@@ -132,11 +141,7 @@ impl Scene {
         let shown = self.run(&["sessions", "show", of, "--audit", "--json"]);
         assert_eq!(shown.status, 0, "{}", shown.stderr);
         let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
-        let records = shown["audit"].as_array().unwrap().iter();
-        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        records
-            .map(|record| (text(&record["decision"]), text(&record["by"]["kind"])))
-            .collect()
+        shown["audit"].as_array().unwrap().clone()
     }
 }
 
@@ -194,6 +199,7 @@ fn a_denial_is_no_effect_and_cannot_be_turned_round() {
             scene.tool_result()
         );
         assert_eq!(scene.recorded(), [record("deny", "signal")], "{kept:?}");
+        assert_eq!(scene.audit()[0]["by"]["decided_by"], "ana", "{kept:?}");
     }
 }
 

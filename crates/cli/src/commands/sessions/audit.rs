@@ -122,7 +122,13 @@ fn source_text(by: &DecisionSource) -> String {
         DecisionSource::Terminal { asked: false } => {
             "a person at the terminal, for all calls of the run".to_owned()
         }
-        DecisionSource::Signal { signal_id } => format!("the signal {signal_id}"),
+        DecisionSource::Signal {
+            signal_id,
+            decided_by,
+        } => match decided_by {
+            Some(person) => format!("{person}, by the signal {signal_id}"),
+            None => format!("the signal {signal_id}"),
+        },
         DecisionSource::Expired { signal_id, seconds } => {
             format!("time: no signal {signal_id} within {seconds} s")
         }
