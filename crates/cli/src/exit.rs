@@ -118,15 +118,17 @@ impl CliError {
         if let Some(report) = &self.report {
             return report.clone();
         }
-        // Texts of servers and file names are untrusted; only this program may control the terminal.
-        let mut text = format!(
-            "error[{}]: {}\n",
-            self.code,
-            escape_untrusted(&self.message)
-        );
+        let mut text = format!("error[{}]: {}\n", self.code, shown(&self.message));
         for help in &self.help {
-            text.push_str(&format!("  = help: {}\n", escape_untrusted(help)));
+            text.push_str(&format!("  = help: {}\n", shown(help)));
         }
         text
     }
+}
+
+/// Returns untrusted text for standard error, with a bar before each line after the first.
+///
+/// Texts of servers and file names may contain line breaks; only this program may begin a line.
+fn shown(text: &str) -> String {
+    escape_untrusted(text.trim_end()).replace('\n', "\n  | ")
 }

@@ -18,6 +18,6 @@ pub(crate) use endpoint::{RequestTarget, WireEndpoint, parse_base_url};
 pub(crate) use exchange::HttpExchange;
 pub use limits::HttpLimits;
 pub use options::EndpointOptions;
-pub use redact::is_placeholder_key;
 pub(crate) use redact::redact;
+pub use redact::{is_placeholder_key, redacted_base_url};
 pub(crate) use server_error::ServerError;

@@ -224,6 +224,30 @@ fn the_password_of_an_address_is_not_printed() {
 }
 
 #[test]
+fn the_password_of_an_invalid_address_is_not_printed() {
+    let prompt = "<config model=\"m\"/>\n<user>hi</user>\n";
+    for address in [
+        "htp://ana:hunter2-of-ana@host/v1",
+        "http://ana:hunter2-of-ana@ho st/v1",
+        "ana:hunter2-of-ana@host/v1",
+        "htp://host/v1?key=hunter2-of-ana",
+    ] {
+        let settings = format!("[model]\nbase_url = \"{address}\"\n");
+        let flags = ["--base-url", address];
+        for (settings, flags) in [("", &flags[..]), (&settings, &[])] {
+            let folder = folder(&[("p.md", prompt), ("logue.toml", settings)]);
+            for arguments in [&["run", "p.md"][..], &["doctor"], &["doctor", "--json"]] {
+                let ran = run(folder.path(), [arguments, flags].concat());
+                let both = format!("{}{}", ran.stdout, ran.stderr);
+                assert_ne!(ran.status, 0, "{both}");
+                assert!(both.contains("invalid base URL"), "{address}: {both}");
+                assert!(!both.contains("hunter2"), "{address} {arguments:?}: {both}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_key_that_is_a_common_word_is_not_replaced_in_messages() {
     let body = r#"{"error":{"message":"start ollama first, Bearer ollama"}}"#;
     let folder = folder(&[("p.md", "<config model=\"m\"/>\n<user>hi</user>\n")]);

@@ -208,6 +208,49 @@ fn a_name_is_one_line_of_a_list() {
 }
 
 #[test]
+fn a_name_in_an_error_begins_no_line() {
+    let name = "a\nerror[E-FORGED]: forged\n  = help: run it with --trust\nb";
+    let tool = "<config model=\"echo:\"/>\n<tool name=\"d\" command=\"echo\"/>\n<user>x</user>\n";
+    let (file, missing, broken) = (
+        format!("{name}.md"),
+        format!("{name}.absent"),
+        format!("{name}.open.md"),
+    );
+    let folder = folder(&[(&file, tool), (&broken, "<user>open"), ("fine.md", PROMPT)]);
+    let store = format!("sqlite:{name}/s.db");
+    for arguments in [
+        &["run", &missing][..],
+        &["run", &broken],
+        &["run", "--no-save", "--root", &missing, "fine.md"],
+        &["run", "-o", &format!("{name}/t.md"), "fine.md"],
+        &["run", "-m", name, "fine.md"],
+        &["run", "-m", &format!("replay:{missing}"), "fine.md"],
+        &["run", "--base-url", name, "-m", "m", "fine.md"],
+        &["check", &missing, &broken],
+        &["fmt", &missing],
+        &["view", &missing],
+        &["scan", &missing],
+        &["convert", &missing, "--to", "openai"],
+        &["tokens", "count", &missing],
+        &["trust", "add", &missing],
+        &["trust", "explain", &missing],
+        &["mcp", "list", &missing],
+        &["sessions", "show", &missing],
+        &["sessions", "rm", "--yes", &missing],
+        &["signal", name, "--approve"],
+        &["signal", "x", "--approve", "--store", &store],
+    ] {
+        let ran = run(folder.path(), arguments);
+        assert_ne!(ran.status, 0, "{arguments:?}: {}", ran.stdout);
+        let mut lines = ran.stderr.lines().chain(ran.stdout.lines());
+        let forged = lines.find(|line| {
+            line.starts_with("error[E-FORGED]") || line.starts_with("  = help: run it with --trust")
+        });
+        assert_eq!(forged, None, "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn no_command_prints_a_name_as_it_is() {
     let tool = "<config model=\"echo:\"/>\n<tool name=\"d\" command=\"echo\"/>\n<user>x</user>\n";
     for name in HOSTILE_NAMES {

@@ -6,6 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
+use super::redact::redacted_base_url;
 use crate::{Category, ProviderAccount, ProviderError};
 
 /// The endpoint and authentication scheme of a wire format.
@@ -60,7 +61,10 @@ impl WireEndpoint {
         let invalid_url = |cause: &str| {
             ProviderError::new(
                 Category::InvalidRequest,
-                format!("invalid base URL `{base_url}`: {cause}"),
+                format!(
+                    "invalid base URL `{}`: {cause}",
+                    redacted_base_url(base_url)
+                ),
             )
             .with_help(format!(
                 "use a complete URL such as {} (--base-url, the environment or logue.toml)",

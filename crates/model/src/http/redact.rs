@@ -23,6 +23,31 @@ pub fn is_placeholder_key(key: &str) -> bool {
     key.chars().count() < MIN_SECRET_CHARS || PLACEHOLDERS.contains(&key)
 }
 
+/// Returns a base URL, valid or not, without its user information and its query.
+///
+/// ```
+/// use logue_model::redacted_base_url;
+///
+/// assert_eq!(redacted_base_url("htp://ana:secret@host/v1?key=1"), "htp://[redacted]@host/v1?[redacted]");
+/// assert_eq!(redacted_base_url("ana:secret@host/v1"), "[redacted]@host/v1");
+/// assert_eq!(redacted_base_url("http://host/v1"), "http://host/v1");
+/// ```
+pub fn redacted_base_url(url: &str) -> String {
+    let (scheme, location) = match url.split_once("://") {
+        Some((scheme, location)) => (format!("{scheme}://"), location),
+        None => (String::new(), url),
+    };
+    // A password may contain any of `@/?`; the host follows the last `@`.
+    let (user, location) = match location.rsplit_once('@') {
+        Some((_, location)) => ("[redacted]@", location),
+        None => ("", location),
+    };
+    match location.split_once('?') {
+        Some((location, _)) => format!("{scheme}{user}{location}?[redacted]"),
+        None => format!("{scheme}{user}{location}"),
+    }
+}
+
 /// Replaces every occurrence of the secrets in the message of `error`.
 ///
 /// Servers and libraries may quote the API key, or the password of the URL.

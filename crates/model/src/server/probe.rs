@@ -9,7 +9,9 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, SERVER};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
-use crate::http::{HttpLimits, create_client, next_bytes, parse_base_url, redact, send};
+use crate::http::{
+    HttpLimits, create_client, next_bytes, parse_base_url, redact, redacted_base_url, send,
+};
 use crate::{Category, ProviderError};
 
 /// The result of a probe.
@@ -145,7 +147,10 @@ impl ServerProbe {
         url.map_err(|error| {
             ProviderError::new(
                 Category::InvalidRequest,
-                format!("invalid base URL `{}`: {error}", self.base_url),
+                format!(
+                    "invalid base URL `{}`: {error}",
+                    redacted_base_url(&self.base_url)
+                ),
             )
             .with_help("check the base URL (--base-url, OPENAI_BASE_URL or logue.toml)")
         })

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use logue_model::{
     Category, ModelSelection, ProviderAccount, ProviderBackend, ProviderError, Recording,
-    ServerProbe, is_placeholder_key,
+    ServerProbe, is_placeholder_key, redacted_base_url,
 };
-use logue_store::redacted_address;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
@@ -70,7 +69,7 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         return findings;
     }
     let is_local = is_local(&address.url);
-    let shown = redacted_address(&address.url);
+    let shown = redacted_base_url(&address.url);
     findings.push(match &key {
         Some(_) => Finding::good(KEY, format!("key found for {shown}")),
         None if is_local => Finding::good(KEY, "no key; servers on this machine require none"),
@@ -108,7 +107,7 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
 
 /// Probes the server and checks that it lists the model.
 async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
-    let url = &*redacted_address(&probe.base_url);
+    let url = &*redacted_base_url(&probe.base_url);
     let report = match probe.ask().await {
         Ok(report) => report,
         Err(error) => {
@@ -152,7 +151,7 @@ fn failed(
     let message = format!("{} ({})", error.message, error.category);
     let help = error.help.into_iter();
     help.fold(standing(SERVER, message), Finding::with_help)
-        .with_fact("url", &*redacted_address(url))
+        .with_fact("url", &*redacted_base_url(url))
         .with_fact("category", error.category.as_str())
 }
 

@@ -275,8 +275,10 @@ impl ConfigFile {
         let code = DiagnosticCode::ConfigInvalid;
         let diagnostic = Diagnostic::error(code, message, span)
             .with_help("correct the key or its value in this file");
+        let text = without_passwords(&self.text);
+        let source = Source::new(self.path.display().to_string(), text.as_bytes());
         CliError {
-            report: Some(self.source().render(&diagnostic, ColorMode::Plain)),
+            report: Some(source.render(&diagnostic, ColorMode::Plain)),
             ..CliError::new(Exit::UserCorrectable, code.as_str(), message)
         }
     }
@@ -321,4 +323,33 @@ impl Layer {
             tables,
         })
     }
+}
+
+/// Replaces the user information and the query of addresses by stars.
+///
+/// Each byte is replaced by one star, so positions stay.
+fn without_passwords(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let start = match line.find("://") {
+            Some(at) => at + 3,
+            None if line.contains("url") => line.find(['"', '\'']).map_or(0, |at| at + 1),
+            None => return line.to_owned(),
+        };
+        let Some((before, address)) = line.split_at_checked(start) else {
+            return line.to_owned();
+        };
+        let (user, rest) = address.rsplit_once('@').unwrap_or(("", address));
+        let sign = if user.len() + rest.len() < address.len() {
+            "@"
+        } else {
+            ""
+        };
+        let query = rest.find('?').map_or(rest.len(), |at| at + 1);
+        let (place, query) = rest.split_at_checked(query).unwrap_or((rest, ""));
+        let end = query.find(['"', '\'', '\n']).unwrap_or(query.len());
+        let (query, end) = query.split_at_checked(end).unwrap_or((query, ""));
+        let stars = |text: &str| "*".repeat(text.len());
+        format!("{before}{}{sign}{place}{}{end}", stars(user), stars(query))
+    });
+    lines.collect()
 }

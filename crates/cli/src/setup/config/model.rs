@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use logue_model::{ProviderAccount, ServerKind, is_base_url};
+use logue_model::{ProviderAccount, ServerKind, is_base_url, redacted_base_url};
 use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
@@ -59,7 +59,7 @@ impl Model {
                 let message = format!(
                     "invalid base URL `{}`: expected a complete URL such as \
                      http://localhost:8000/v1",
-                    url.get_ref()
+                    redacted_base_url(url.get_ref())
                 );
                 return Err((Span::from(url.span()), message));
             }
