@@ -59,6 +59,11 @@ def run(folder: Path, address: str, calls: list[tuple[str, dict]], *flags: str, 
     model = Model(calls)
     (folder / "p.md").write_text(f'<tool mcp_server="{address}"/>\n<user>Go.</user>\n')
     (folder / "logue.toml").write_text(f"[mcp]\ncall_timeout_seconds = {seconds}\n")
+    # Servers run in the sandbox of commands, which sees neither the package nor the script.
+    readable = [str(SERVER.parent), sys.prefix, sys.base_prefix]
+    config = folder / ".config" / "logue"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text(f"[tools]\nreadable = {json.dumps(readable)}\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     url = f"http://127.0.0.1:{model.server_port}/v1"
     command = [PROGRAM, "run", "--trust", "--no-save", "-m", "m", "--base-url", url, *flags, "p.md"]

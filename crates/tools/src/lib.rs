@@ -103,6 +103,6 @@ pub use server_words::server_command;
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
 pub use tool::{APPROVAL_STALE, Preview, Provenance, Tool, ToolInvocation, ToolResult};
 pub use tool_source::{
-    ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
+    ServerAccess, ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
 };
 pub use toolbox::{Toolbox, ToolboxError};

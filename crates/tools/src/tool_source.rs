@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BoxFuture, Tool};
+use crate::{BoxFuture, Roots, Tool};
 
 /// A provider of tools that may change between model requests.
 pub trait ToolSource: Send + Sync {
@@ -37,7 +37,7 @@ pub trait ToolServers: Send + Sync + fmt::Debug {
 }
 
 /// A declaration of a server and the tools to use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerToolRequest {
     /// The address of the server as declared.
@@ -49,7 +49,37 @@ pub struct ServerToolRequest {
     /// The working directory of a server that is a command.
     pub folder: PathBuf,
     /// The directories reported to the server on request.
-    pub roots: Vec<PathBuf>,
+    ///
+    /// A server that is a command can read and write them.
+    pub roots: Roots,
+    /// The access that the user grants to a server that is a command.
+    pub access: ServerAccess,
+}
+
+/// The access of a server that is a command, beyond that of other commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerAccess {
+    /// Whether it can use the network.
+    pub network: bool,
+    /// Whether it has a directory of its own that is kept between runs, as its `HOME`.
+    pub cache: bool,
+}
+
+impl ServerAccess {
+    /// Sets whether the server can use the network.
+    #[must_use]
+    pub const fn with_network(mut self, network: bool) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Sets whether the server has a directory that is kept between runs.
+    #[must_use]
+    pub const fn with_cache(mut self, cache: bool) -> Self {
+        self.cache = cache;
+        self
+    }
 }
 
 impl ServerToolRequest {
@@ -62,7 +92,8 @@ impl ServerToolRequest {
             names: None,
             strict: false,
             folder: folder.into(),
-            roots: Vec::new(),
+            roots: Roots::default(),
+            access: ServerAccess::default(),
         }
     }
 
@@ -80,10 +111,17 @@ impl ServerToolRequest {
         self
     }
 
-    /// Sets the directories reported to the server on request.
+    /// Sets the directories reported to the server; a command can read and write them.
     #[must_use]
-    pub fn with_roots(mut self, roots: Vec<PathBuf>) -> Self {
+    pub fn with_roots(mut self, roots: Roots) -> Self {
         self.roots = roots;
+        self
+    }
+
+    /// Sets the access that the user grants to a server that is a command.
+    #[must_use]
+    pub const fn with_access(mut self, access: ServerAccess) -> Self {
+        self.access = access;
         self
     }
 }

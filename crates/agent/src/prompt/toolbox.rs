@@ -196,7 +196,7 @@ async fn sources(
                 ServerToolRequest::new(server.clone(), roots.base().to_owned())
                     .with_names(names.clone())
                     .with_strict(*strict)
-                    .with_roots(roots.folders().to_vec()),
+                    .with_roots((**roots).clone()),
             ),
             _ => None,
         })

@@ -280,6 +280,7 @@ fn tools_do_not_write_what_trust_covers() {
         ("agents/act.sh", "echo acted\n"),
     ];
     let folder = folder(&files);
+    crate::mcp::readable_peer(folder.path(), "");
     trust(folder.path(), &["add", "p.md"]);
     let covered = [
         "server.sh",

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
+
+use super::process::{Input, Output};
 
 /// Errors in the output of a server.
 #[derive(Debug, Default)]
@@ -26,23 +27,18 @@ pub(crate) struct Faults {
 
 /// A transport of lines.
 pub(crate) struct Lines {
-    read: BufReader<ChildStdout>,
+    read: BufReader<Output>,
     /// The partially read line, stored here because reading may be cancelled at any point.
     line: Vec<u8>,
     limit: usize,
-    write: Arc<Mutex<Option<ChildStdin>>>,
+    write: Arc<Mutex<Option<Input>>>,
     /// Messages received together.
     waiting: VecDeque<ServerJsonRpcMessage>,
     faults: Arc<Faults>,
 }
 
 impl Lines {
-    pub(crate) fn new(
-        read: ChildStdout,
-        write: ChildStdin,
-        limit: usize,
-        faults: Arc<Faults>,
-    ) -> Self {
+    pub(crate) fn new(read: Output, write: Input, limit: usize, faults: Arc<Faults>) -> Self {
         Self {
             read: BufReader::new(read),
             line: Vec::new(),

@@ -85,6 +85,7 @@ impl McpServers {
                 address,
                 wanted.folder.clone(),
                 wanted.roots.clone(),
+                wanted.access,
                 Arc::clone(&self.options),
                 self.network.clone(),
             ))

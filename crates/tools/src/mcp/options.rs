@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
 use super::{CatalogCache, TokenStore};
+use crate::sandbox::{GrantedPath, Sandbox, SandboxMode};
+use crate::{Roots, ServerAccess, ShellOptions};
 
 /// Receives log messages for the user.
 pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
@@ -27,6 +30,10 @@ pub struct McpOptions {
     pub output_bytes: usize,
     /// The complete environment of servers that are programs.
     pub environment: Vec<(OsString, OsString)>,
+    /// The sandbox of servers that are programs, in addition to the roots of the run.
+    pub sandbox: Sandbox,
+    /// The parent of the directories that servers keep between runs; `None` gives them none.
+    pub cache_folders: Option<PathBuf>,
     /// The cache of catalogs between runs.
     pub cache: Option<CatalogCache>,
     /// The store of OAuth tokens.
@@ -45,6 +52,8 @@ impl Default for McpOptions {
             message_bytes: 8 * 1024 * 1024,
             output_bytes: 100_000,
             environment: Vec::new(),
+            sandbox: Sandbox::default(),
+            cache_folders: None,
             cache: None,
             tokens: None,
             servers: BTreeMap::new(),
@@ -99,6 +108,20 @@ impl McpOptions {
         self
     }
 
+    /// Sets the sandbox of servers that are programs.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Sets the parent of the directories that servers keep between runs.
+    #[must_use]
+    pub fn with_cache_folders(mut self, folder: impl Into<Option<PathBuf>>) -> Self {
+        self.cache_folders = folder.into();
+        self
+    }
+
     /// Sets the cache of catalogs between runs.
     #[must_use]
     pub fn with_cache(mut self, cache: impl Into<Option<CatalogCache>>) -> Self {
@@ -131,6 +154,40 @@ impl McpOptions {
         self.servers.get(server).cloned().unwrap_or_default()
     }
 
+    /// Returns the environment and the sandbox of the server `name`, which runs in `folder`.
+    ///
+    /// # Errors
+    /// Returns the reason if the directory that it keeps cannot be created.
+    pub(super) fn program(
+        &self,
+        name: &str,
+        folder: &Path,
+        roots: &Roots,
+        access: ServerAccess,
+    ) -> Result<ShellOptions, String> {
+        let settings = self.settings(name);
+        let mut sandbox = self.sandbox.clone();
+        if let Some(mode) = settings.sandbox {
+            sandbox.mode = mode;
+        }
+        sandbox.network |= access.network || settings.access.network;
+        sandbox.readable.extend(settings.readable);
+        sandbox.writable.extend(settings.writable);
+        let mut environment = self.environment.clone();
+        let keeps = (access.cache || settings.access.cache) && sandbox.mode != SandboxMode::Off;
+        if let Some(parent) = self.cache_folders.as_ref().filter(|_| keeps) {
+            let kept = kept_folder(parent, name, folder)
+                .map_err(|error| format!("its directory in {}: {error}", parent.display()))?;
+            environment.retain(|(name, _)| name != "HOME" && name != "XDG_CACHE_HOME");
+            environment.push(("HOME".into(), kept.clone().into()));
+            sandbox.home = Some(kept.clone());
+            sandbox.writable.push(GrantedPath::new(kept));
+        }
+        let sandbox = sandbox.working_on(roots);
+        let options = ShellOptions::default();
+        Ok(options.with_environment(environment).with_sandbox(sandbox))
+    }
+
     pub(super) fn log(&self, text: &str) {
         if let Some(notice) = &self.notice {
             notice(text);
@@ -138,7 +195,19 @@ impl McpOptions {
     }
 }
 
-/// The settings of a server over HTTP.
+/// Creates the directory that a server keeps between runs, for its user only.
+fn kept_folder(parent: &Path, name: &str, folder: &Path) -> std::io::Result<PathBuf> {
+    let key = format!("{name}\0{}", folder.display());
+    let kept = parent.join(format!("{:x}", Sha256::digest(key)));
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&kept)?;
+    Ok(kept)
+}
+
+/// The settings of one server.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpSettings {
@@ -150,6 +219,14 @@ pub struct McpSettings {
     pub client_id: Option<String>,
     /// The client secret. With both, no login is needed.
     pub client_secret: Option<String>,
+    /// The confinement of a server that is a program; `None` is that of all servers.
+    pub sandbox: Option<SandboxMode>,
+    /// The access of a server that is a program.
+    pub access: ServerAccess,
+    /// Further readable files and directories of a server that is a program.
+    pub readable: Vec<GrantedPath>,
+    /// Further writable files and directories of a server that is a program.
+    pub writable: Vec<GrantedPath>,
 }
 
 impl fmt::Debug for McpSettings {
@@ -160,6 +237,10 @@ impl fmt::Debug for McpSettings {
             .field("bearer", &self.bearer.is_some())
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.is_some())
+            .field("sandbox", &self.sandbox)
+            .field("access", &self.access)
+            .field("readable", &self.readable)
+            .field("writable", &self.writable)
             .finish()
     }
 }
@@ -190,6 +271,34 @@ impl McpSettings {
     #[must_use]
     pub fn with_client_secret(mut self, client_secret: impl Into<Option<String>>) -> Self {
         self.client_secret = client_secret.into();
+        self
+    }
+
+    /// Sets the confinement of a server that is a program.
+    #[must_use]
+    pub fn with_sandbox(mut self, mode: impl Into<Option<SandboxMode>>) -> Self {
+        self.sandbox = mode.into();
+        self
+    }
+
+    /// Sets the access of a server that is a program.
+    #[must_use]
+    pub const fn with_access(mut self, access: ServerAccess) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets further readable files and directories of a server that is a program.
+    #[must_use]
+    pub fn with_readable(mut self, paths: Vec<GrantedPath>) -> Self {
+        self.readable = paths;
+        self
+    }
+
+    /// Sets further writable files and directories of a server that is a program.
+    #[must_use]
+    pub fn with_writable(mut self, paths: Vec<GrantedPath>) -> Self {
+        self.writable = paths;
         self
     }
 

@@ -27,7 +27,7 @@ use super::process::Process;
 use super::transport::ServerTransport;
 use crate::covered::command_digest;
 use crate::output::BoundedBuffer;
-use crate::{Fetcher, ToolResult};
+use crate::{Fetcher, Roots, ServerAccess, ToolResult};
 
 /// Maximum number of starts or connections per run.
 const MAX_STARTS: usize = 5;
@@ -42,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) address: Address,
     folder: PathBuf,
     host: Host,
+    roots: Roots,
+    access: ServerAccess,
     pub(crate) options: Arc<McpOptions>,
     network: Option<Arc<Fetcher>>,
     link: Mutex<Option<Link>>,
@@ -67,7 +69,8 @@ impl Server {
         name: &str,
         address: Address,
         folder: PathBuf,
-        roots: Vec<PathBuf>,
+        roots: Roots,
+        access: ServerAccess,
         options: Arc<McpOptions>,
         network: Option<Arc<Fetcher>>,
     ) -> Self {
@@ -90,7 +93,9 @@ impl Server {
             address,
             folder,
             digest,
-            host: Host::new(roots),
+            host: Host::new(roots.folders().to_vec()),
+            roots,
+            access,
             options,
             network,
             link: Mutex::new(None),
@@ -291,7 +296,10 @@ impl Server {
         if self.files().await != self.digest {
             return Err("a file of its command has changed since the run began".to_owned());
         }
-        let (mut process, out, into) = Process::start(words, &self.folder, &self.options)?;
+        let options = self
+            .options
+            .program(&self.name, &self.folder, &self.roots, self.access)?;
+        let (mut process, out, into) = Process::start(words, &self.folder, &options).await?;
         let faults = Arc::new(Faults::default());
         let lines = Lines::new(out, into, self.options.message_bytes, Arc::clone(&faults));
         let connected = self.handshake(ServerTransport::Lines(lines), limit).await;

@@ -23,7 +23,7 @@ use rustix::process::{
 
 use super::descriptors::receive_line;
 use super::protocol::{
-    LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
+    LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
 };
 use super::{confine, filter, process_tree};
 
@@ -129,7 +129,7 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 /// The thread ends; the confinement of the command remains.
 fn start(
     order: LaunchRequest,
-    descriptors: Vec<OwnedFd>,
+    mut descriptors: Vec<OwnedFd>,
     private: Option<PathBuf>,
 ) -> Result<(Child, Option<String>), LaunchResult> {
     let starting = std::thread::spawn(move || {
@@ -144,6 +144,14 @@ fn start(
         let Some((program, arguments)) = words.split_first() else {
             return Err(LaunchResult::NotStarted("no command was given".to_owned()));
         };
+        let (stdin, text) = match input {
+            LaunchInput::Empty => (Stdio::null(), None),
+            LaunchInput::Text(text) => (Stdio::piped(), Some(text)),
+            LaunchInput::Descriptor => match descriptors.pop() {
+                Some(descriptor) => (Stdio::from(descriptor), None),
+                None => return Err(LaunchResult::NotStarted("its input is missing".to_owned())),
+            },
+        };
         // A private directory exists whenever it is needed.
         let private = private.as_deref().unwrap_or(Path::new("/"));
         let mut command = Command::new(program);
@@ -151,11 +159,7 @@ fn start(
             .args(arguments)
             .env_clear()
             .envs(environment)
-            .stdin(if input.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            })
+            .stdin(stdin)
             // Signals to its own group do not reach the launcher.
             .process_group(0);
         let folder = folder.as_deref().map_or(private, Path::new);
@@ -177,7 +181,7 @@ fn start(
             }
         }
         match command.spawn() {
-            Ok(child) => Ok((child, input)),
+            Ok(child) => Ok((child, text)),
             Err(error) => Err(LaunchResult::NotStarted(error.to_string())),
         }
     });

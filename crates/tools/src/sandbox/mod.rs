@@ -15,6 +15,8 @@ mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod confine;
 #[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -36,10 +38,10 @@ use serde::{Deserialize, Serialize};
 use crate::Roots;
 
 #[cfg(target_os = "linux")]
-pub(crate) use descriptors::send as send_descriptors;
+pub(crate) use control::{FAREWELL, Launcher, LauncherError};
 pub use granted::GrantedPath;
 use protocol::Grant;
-pub(crate) use protocol::{LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
+pub(crate) use protocol::{LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
 pub use status::{Mechanism, Protection, SandboxProbe, SandboxStatus, probe};
 
 /// The first argument that makes the executable act as a launcher.

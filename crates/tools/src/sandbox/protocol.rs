@@ -23,11 +23,22 @@ pub(crate) struct LaunchRequest {
     /// The complete environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The standard input.
-    pub(crate) input: Option<String>,
+    pub(crate) input: LaunchInput,
     /// The resource limits.
     pub(crate) limits: ResourceLimits,
     /// The sandbox policy; `None` allows everything that the user may do.
     pub(crate) confinement: Option<SandboxPolicy>,
+}
+
+/// The standard input of a command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum LaunchInput {
+    /// No input.
+    Empty,
+    /// This text.
+    Text(String),
+    /// The last descriptor that was sent.
+    Descriptor,
 }
 
 /// The access of a command.

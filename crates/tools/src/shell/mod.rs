@@ -124,6 +124,11 @@ impl ShellPolicy {
         self
     }
 
+    /// Returns the options of tools without exceptions.
+    pub const fn general(&self) -> &ShellOptions {
+        &self.all
+    }
+
     /// Returns the options of the tool `name`.
     pub fn of(&self, name: &str) -> &ShellOptions {
         self.named.get(name).unwrap_or(&self.all)

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use logue_message::ToolCall;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings};
 use logue_tools::{
-    FetchPolicy, Fetcher, ServerToolRequest, ToolResult, ToolServerError, ToolServerErrorKind,
-    ToolServers as _, ToolSource, Toolbox,
+    FetchPolicy, Fetcher, Roots, ServerToolRequest, ToolResult, ToolServerError,
+    ToolServerErrorKind, ToolServers as _, ToolSource, Toolbox,
 };
 use testkit::mcp::{McpServer, serve_stdio};
 
@@ -67,7 +67,8 @@ fn hasty() -> McpOptions {
 impl Around {
     fn wanted(&self, server: &str) -> ServerToolRequest {
         let folder = self.folder.path().to_owned();
-        ServerToolRequest::new(server.to_owned(), folder.clone()).with_roots(vec![folder])
+        let roots = Roots::new([folder.clone()]).unwrap();
+        ServerToolRequest::new(server.to_owned(), folder).with_roots(roots)
     }
 
     async fn source(&self, server: &str) -> Result<Arc<dyn ToolSource>, ToolServerError> {

@@ -1,6 +1,6 @@
 //! `logue mcp list`: the tools that servers offer or that a prompt declares.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
 use logue_source::escape_line;
 use logue_tools::mcp::LogFn;
-use logue_tools::{ServerToolRequest, ToolServers as _};
+use logue_tools::{RootError, Roots, ServerToolRequest, ToolServers as _};
 use serde_json::json;
 
 use crate::arguments::McpListArgs;
@@ -29,7 +29,9 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
         print_error(report);
     }
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
-        vec![ServerToolRequest::new(arguments.from.clone(), ".")]
+        let roots = Roots::new([PathBuf::from(".")]).map_err(|error| unreadable(&error))?;
+        let wanted = ServerToolRequest::new(arguments.from.clone(), roots.base());
+        vec![wanted.with_roots(roots.clone())]
     } else {
         let path = Path::new(&arguments.from);
         let servers = declared(path)?;
@@ -138,6 +140,10 @@ fn require_trust(path: &Path, settings: &Settings) -> Result<(), CliError> {
     )))
 }
 
+fn unreadable(error: &RootError) -> CliError {
+    CliError::user("E-SOURCE-READ", error.to_string())
+}
+
 /// Returns the servers that a prompt and its imports declare.
 fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
     let name = path.display().to_string();
@@ -155,8 +161,7 @@ fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
             .collect();
         return Err(rendered(&name, text.as_bytes(), &errors));
     }
-    let folder = folder_of(path);
-    let folder = std::path::absolute(&folder).unwrap_or(folder);
+    let roots = Roots::new([folder_of(path)]).map_err(|error| unreadable(&error))?;
     let wanted = loaded
         .document()
         .tools()
@@ -166,10 +171,10 @@ fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
                 names,
                 strict,
             } => Some(
-                ServerToolRequest::new(server.clone(), folder.clone())
+                ServerToolRequest::new(server.clone(), roots.base())
                     .with_names(names.clone())
                     .with_strict(*strict)
-                    .with_roots(vec![folder.clone()]),
+                    .with_roots(roots.clone()),
             ),
             _ => None,
         });

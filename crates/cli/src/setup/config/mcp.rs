@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::setup::config::origin::Origin;
+use crate::setup::config::tools::SandboxChoice;
 
 /// `[mcp]`: the limits of all servers, and the settings of each.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,7 +28,7 @@ pub(crate) struct Mcp {
     pub(crate) servers: BTreeMap<String, McpServer>,
 }
 
-/// The headers and credentials that one server receives.
+/// The credentials that one server receives, and its access if it is a program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct McpServer {
@@ -39,6 +41,42 @@ pub(crate) struct McpServer {
     pub(crate) client_id_env: Option<Spanned<String>>,
     /// The variable that contains the client secret.
     pub(crate) client_secret_env: Option<Spanned<String>>,
+    /// The confinement of a server that is a program.
+    pub(crate) sandbox: Option<Spanned<SandboxChoice>>,
+    /// Whether a server that is a program can use the network.
+    pub(crate) network: Option<Spanned<bool>>,
+    /// Whether a server that is a program has a directory that is kept between runs.
+    pub(crate) cache: Option<Spanned<bool>>,
+    /// Further readable files and directories of a server that is a program.
+    #[serde(default)]
+    pub(crate) readable: Vec<Spanned<PathBuf>>,
+    /// Further writable files and directories of a server that is a program.
+    #[serde(default)]
+    pub(crate) writable: Vec<Spanned<PathBuf>>,
+}
+
+impl McpServer {
+    /// Returns the position of the first setting that gives a program more access.
+    fn opening(&self) -> Option<(Span, &'static str)> {
+        let span = |span: std::ops::Range<usize>| Span::from(span);
+        let flag = |value: &Option<Spanned<bool>>| {
+            let value = value.as_ref().filter(|value| *value.get_ref())?;
+            Some(span(value.span()))
+        };
+        let path = |paths: &[Spanned<PathBuf>]| Some(span(paths.first()?.span()));
+        let off = self.sandbox.as_ref();
+        let off = off.filter(|choice| *choice.get_ref() == SandboxChoice::Off);
+        let off = off.map(|choice| span(choice.span()));
+        let found = [
+            (off, "sandbox"),
+            (flag(&self.network), "network"),
+            (flag(&self.cache), "cache"),
+            (path(&self.readable), "readable"),
+            (path(&self.writable), "writable"),
+        ];
+        let mut found = found.into_iter();
+        found.find_map(|(span, name)| Some((span?, name)))
+    }
 }
 
 impl Mcp {
@@ -66,6 +104,14 @@ impl Mcp {
                 );
                 return Err((Span::from(name.span()), message));
             }
+        }
+        let opening = self.servers.values().find_map(McpServer::opening);
+        if let Some((span, name)) = opening.filter(|_| origin == Origin::Project) {
+            let message = format!(
+                "a project's logue.toml may not give a server more access: put `{name}` into your \
+                 own logue/config.toml"
+            );
+            return Err((span, message));
         }
         Ok(())
     }

@@ -19,8 +19,9 @@ use logue_agent::{
     DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, MAX_REQUESTS, Price, ResponseCache, Routing,
 };
 use logue_model::{HttpLimits, ProviderAccount, RetryBudget};
-use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
+use logue_tools::sandbox::GrantedPath;
+use logue_tools::{FetchPolicy, ServerAccess};
 use toml::Spanned;
 
 use crate::setup::config::mcp::McpServer;
@@ -38,6 +39,7 @@ use crate::setup::trust_file::trusts_everything;
 pub(super) fn resolve(layers: &Layers) -> Settings {
     let home = etcetera::home_dir().ok();
     let environment = tools::environment(layers);
+    let shell = tools::policy(layers, environment.clone(), home.as_deref());
     Settings {
         files: layers
             .iter()
@@ -47,10 +49,12 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
         model: model(layers),
         run: run(layers),
         caches: caches(layers),
-        mcp: mcp(layers).with_environment(environment.clone()),
+        mcp: mcp(layers, home.as_deref())
+            .with_environment(environment)
+            .with_sandbox(shell.general().sandbox.clone()),
         tools: ToolSettings {
             roots: tools::roots(layers),
-            shell: tools::policy(layers, environment, home.as_deref()),
+            shell,
         },
         network: network(layers),
         search: layers.iter().find_map(|layer| layer.search.clone()),
@@ -196,17 +200,20 @@ fn network(layers: &Layers) -> FetchPolicy {
 }
 
 /// Merges the settings of MCP servers; the first file that names a server counts.
-fn mcp(layers: &Layers) -> McpOptions {
+fn mcp(layers: &Layers, home: Option<&Path>) -> McpOptions {
     let base = McpOptions::default();
     let minutes = layers
         .nearest(|tables| tables.mcp.cache_ttl_minutes)
         .unwrap_or(5);
     let cache = cache_folder("mcp").filter(|_| minutes > 0);
     let mut servers = BTreeMap::new();
-    for (name, server) in layers.iter().flat_map(|layer| &layer.tables.mcp.servers) {
-        servers
-            .entry(name.clone())
-            .or_insert_with(|| mcp_server(server));
+    for layer in layers.iter() {
+        for (name, server) in &layer.tables.mcp.servers {
+            let place = |path: &Spanned<PathBuf>| resolved(path.get_ref(), &layer.folder, home);
+            servers
+                .entry(name.clone())
+                .or_insert_with(|| mcp_server(server, place));
+        }
     }
     let cache = cache
         .map(|folder| CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60))));
@@ -221,13 +228,27 @@ fn mcp(layers: &Layers) -> McpOptions {
         .with_call(call)
         .with_output_bytes(output_bytes)
         .with_cache(cache)
+        .with_cache_folders(cache_folder("mcp-servers"))
         .with_tokens(state_folder().map(|folder| TokenStore::new(folder.join("mcp"))))
         .with_servers(servers)
 }
 
-fn mcp_server(server: &McpServer) -> McpSettings {
+fn mcp_server(server: &McpServer, place: impl Fn(&Spanned<PathBuf>) -> PathBuf) -> McpSettings {
     let named = |name: &Option<Spanned<String>>| variable(name.as_ref()?.get_ref());
+    let is_set = |value: &Option<Spanned<bool>>| value.as_ref().is_some_and(|it| *it.get_ref());
+    let access = ServerAccess::default()
+        .with_network(is_set(&server.network))
+        .with_cache(is_set(&server.cache));
+    let open = |paths: &[Spanned<PathBuf>]| {
+        let paths = paths.iter().map(|path| GrantedPath::new(place(path)));
+        paths.collect()
+    };
+    let sandbox = server.sandbox.as_ref();
     McpSettings::default()
+        .with_sandbox(sandbox.map(|choice| (*choice.get_ref()).into()))
+        .with_access(access)
+        .with_readable(open(&server.readable))
+        .with_writable(open(&server.writable))
         .with_headers(server.headers.clone())
         .with_bearer(named(&server.bearer_env))
         .with_client_id(named(&server.client_id_env))
