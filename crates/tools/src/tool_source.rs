@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{BoxFuture, Roots, Tool};
 
 /// A provider of tools that may change between model requests.
@@ -57,12 +59,12 @@ pub struct ServerToolRequest {
 }
 
 /// The access of a server that is a command, beyond that of other commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerAccess {
     /// Whether it can use the network.
     pub network: bool,
-    /// Whether it has a directory of its own that is kept between runs, as its `HOME`.
+    /// Whether its `HOME` is a directory of its own that is kept between runs.
     pub cache: bool,
 }
 

@@ -9,6 +9,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use logue_tools::ServerAccess;
+
 use crate::permission::approver::Approver;
 use crate::permission::audit::{AuditLog, NoAudit};
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
@@ -170,6 +172,11 @@ impl Permissions {
     /// so the prompt must be trusted.
     pub fn trusts_prompt(&self) -> bool {
         self.trust.is_trusted()
+    }
+
+    /// Returns the access of a server program beyond that of commands, by its address.
+    pub(crate) fn server_access(&self, server: &str) -> ServerAccess {
+        self.trust.server_access(server)
     }
 
     /// The rules of the command line.

@@ -30,7 +30,7 @@ pub async fn toolbox(
 ) -> Result<Toolbox, Box<Diagnostic>> {
     require_trusted_servers(prompt, permissions)?;
     let reach = scope.reach(prompt);
-    let mut sources = sources(prompt, scope).await.into_iter();
+    let mut sources = sources(prompt, scope, permissions).await.into_iter();
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
         match &declaration.kind {
@@ -179,6 +179,7 @@ fn confined(declaration: &ToolDecl, options: &ShellOptions) -> Result<(), Box<Di
 async fn sources(
     prompt: &Prompt,
     scope: &PromptScope,
+    permissions: &Permissions,
 ) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
     let Some(servers) = &scope.servers else {
         return Vec::new();
@@ -196,7 +197,8 @@ async fn sources(
                 ServerToolRequest::new(server.clone(), roots.base().to_owned())
                     .with_names(names.clone())
                     .with_strict(*strict)
-                    .with_roots((**roots).clone()),
+                    .with_roots((**roots).clone())
+                    .with_access(permissions.server_access(server.trim())),
             ),
             _ => None,
         })

@@ -48,6 +48,8 @@ struct Power {
     names: Option<Vec<String>>,
     /// The description for people.
     line: String,
+    /// The address of a server that is a program.
+    server: Option<String>,
 }
 
 /// The declarations of one prompt.
@@ -78,9 +80,12 @@ impl PromptDeclarations {
                 // The tools of a server are known after it was asked.
                 let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
                 let names = (!is_server).then(|| names.collect());
-                declared
-                    .powers
-                    .insert(canonical.to_string(), Power { names, line });
+                let power = Power {
+                    names,
+                    line,
+                    server: server_program(tool),
+                };
+                declared.powers.insert(canonical.to_string(), power);
                 declared.cover_command(tool, folder, shell, hasher);
             } else {
                 declared.harmless.extend(names);
@@ -188,6 +193,15 @@ impl Grant {
         own.chain(of_agents).collect()
     }
 
+    /// Returns the addresses of the servers that are programs.
+    ///
+    /// The addresses may contain characters that control a terminal.
+    pub fn server_programs(&self) -> BTreeSet<&str> {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        let powers = all.flat_map(|declared| declared.powers.values());
+        powers.filter_map(|power| power.server.as_deref()).collect()
+    }
+
     /// Returns the files whose content the grant covers, sorted by name.
     ///
     /// The names may contain characters that control a terminal.
@@ -251,6 +265,16 @@ impl Grant {
 ///
 /// Returns the canonical form and a line for people. An agent is limited to the declarations of its
 /// own prompt.
+/// Returns the address of a server that is a program.
+fn server_program(tool: &ToolDecl) -> Option<String> {
+    match &tool.kind {
+        ToolKind::McpServer { server, .. } if server_command(server).is_some() => {
+            Some(server.trim().to_owned())
+        }
+        _ => None,
+    }
+}
+
 fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
     let place = folder.display().to_string();
     match &tool.kind {

@@ -1,6 +1,8 @@
 //! The trust level of a prompt, and the permissions that follow from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use logue_tools::ServerAccess;
 
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
 use crate::permission::rules::Permission;
@@ -17,6 +19,8 @@ struct Judged {
     harmless: BTreeSet<String>,
     /// The agents that the decision covers.
     members: BTreeSet<String>,
+    /// The access of server programs, by address.
+    servers: BTreeMap<String, ServerAccess>,
 }
 
 impl PromptTrust {
@@ -41,6 +45,7 @@ impl PromptTrust {
             grant: grant.id(),
             harmless: grant.harmless().clone(),
             members: grant.members(),
+            servers: BTreeMap::new(),
         }))
     }
 
@@ -59,7 +64,24 @@ impl PromptTrust {
             grant: id,
             harmless: declared.harmless.clone(),
             members: outer.members.clone(),
+            servers: outer.servers.clone(),
         }))
+    }
+
+    /// Sets the access of the prompt's server programs, by address as declared.
+    #[must_use]
+    pub fn with_servers(mut self, servers: BTreeMap<String, ServerAccess>) -> Self {
+        if let Some(judged) = &mut self.0 {
+            judged.servers = servers;
+        }
+        self
+    }
+
+    /// Returns the access of a server program; none if the prompt is not trusted.
+    pub(crate) fn server_access(&self, server: &str) -> ServerAccess {
+        let judged = self.0.as_ref().filter(|judged| judged.trusted);
+        let access = judged.and_then(|judged| judged.servers.get(server));
+        access.copied().unwrap_or_default()
     }
 
     /// Returns the trust level after a covered file has changed.

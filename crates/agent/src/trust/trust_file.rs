@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use logue_harness::Timestamp;
-use logue_tools::private_folder;
+use logue_tools::{ServerAccess, private_folder};
 use serde::{Deserialize, Serialize};
 
 use crate::files::atomic_file::{private, sync_folder, temporary};
@@ -36,6 +36,9 @@ pub struct Trusted {
     /// The covered files with `sha256:` and the hash of their content, by name.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// The access of its server programs, by address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, ServerAccess>,
     /// The time of the decision.
     pub at: u64,
 }
@@ -101,11 +104,19 @@ impl TrustFile {
     /// # Errors
     /// As [`list`](Self::list).
     pub fn trusts(&self, grant: &Grant) -> io::Result<bool> {
+        Ok(self.entry(grant)?.is_some())
+    }
+
+    /// Returns the entry with which a grant is trusted; `None` if it is not.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn entry(&self, grant: &Grant) -> io::Result<Option<Trusted>> {
         if grant.not_coverable().is_some() {
-            return Ok(false);
+            return Ok(None);
         }
         let id = grant.id();
-        Ok(self.list()?.iter().any(|one| one.grant == id))
+        Ok(self.list()?.into_iter().rfind(|one| one.grant == id))
     }
 
     /// Returns the latest trusted grant of the prompt at `path`.
@@ -122,6 +133,22 @@ impl TrustFile {
     /// # Errors
     /// Returns an error, without a change, if the file cannot be read or written.
     pub fn add(&self, path: &Path, grant: &Grant, now: Timestamp) -> io::Result<()> {
+        self.add_with_servers(path, grant, BTreeMap::new(), now)
+    }
+
+    /// Trusts the grant of a prompt, and gives access to its server programs.
+    ///
+    /// `servers` is the access of its server programs, by address.
+    ///
+    /// # Errors
+    /// Returns an error, without a change, if the file cannot be read or written.
+    pub fn add_with_servers(
+        &self,
+        path: &Path,
+        grant: &Grant,
+        servers: BTreeMap<String, ServerAccess>,
+        now: Timestamp,
+    ) -> io::Result<()> {
         let path = path.display().to_string();
         let files = grant.files().into_iter();
         let files = files.map(|file| (file.name, file.content.label()));
@@ -132,6 +159,7 @@ impl TrustFile {
                 grant: grant.id(),
                 declares: grant.lines(),
                 files: files.collect(),
+                servers,
                 at: now.0,
             });
         })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use logue_agent::PermissionRule;
-use logue_tools::HostRule;
+use logue_tools::{HostRule, ServerAccess};
 
 use crate::arguments::ModelArgs;
 
@@ -15,6 +15,27 @@ pub(crate) enum McpCommand {
     Serve(Box<McpServeArgs>),
     Login(McpLoginArgs),
     List(McpListArgs),
+}
+
+/// The access of MCP servers that are programs
+#[derive(Debug, Args)]
+pub(crate) struct ServerAccessArgs {
+    /// Let MCP servers that are programs use the network
+    #[arg(long)]
+    pub(crate) server_network: bool,
+
+    /// Keep a HOME for MCP servers that are programs between runs
+    #[arg(long)]
+    pub(crate) server_cache: bool,
+}
+
+impl ServerAccessArgs {
+    /// Returns the access of the flags.
+    pub(crate) fn access(&self) -> ServerAccess {
+        ServerAccess::default()
+            .with_network(self.server_network)
+            .with_cache(self.server_cache)
+    }
 }
 
 /// List the tools of MCP servers
@@ -34,6 +55,9 @@ pub(crate) struct McpListArgs {
     /// Trust the declarations of the prompt for this command
     #[arg(long)]
     pub(crate) trust: bool,
+
+    #[command(flatten)]
+    pub(crate) servers: ServerAccessArgs,
 
     /// Allow connections to this host
     #[arg(long = "allow-host", value_name = "HOST")]

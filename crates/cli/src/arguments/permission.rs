@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::arguments::ServerAccessArgs;
+
 /// The flags of trust and approval.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TrustArgs {
@@ -46,6 +48,9 @@ pub(crate) struct TrustAddArgs {
     /// Prompts, and directories with a `logue.toml`, to trust
     #[arg(value_name = "PATH", required = true)]
     pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) servers: ServerAccessArgs,
 
     /// Print JSON lines
     #[arg(long)]

@@ -10,8 +10,9 @@ use logue_agent::{Grant, GrantChange, TrustFile, Trusted};
 use logue_harness::Clock as _;
 use serde_json::json;
 
-use crate::arguments::TrustCommand;
+use crate::arguments::{TrustAddArgs, TrustCommand};
 use crate::exit::{CliError, Exit};
+use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::Settings;
 use crate::setup::trust::{grant_of, place_of, single};
 use crate::setup::trust_file::{failed, file};
@@ -42,7 +43,7 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
             for path in &arguments.files {
                 let line = match folder::folder_of_settings(path) {
                     Some(folder) => folder::added(&file, &folder, arguments.json),
-                    None => added(&file, path, &Settings::inspect()?, arguments.json),
+                    None => added(&file, path, &Settings::inspect()?, arguments),
                 };
                 text.push_str(&line?);
             }
@@ -72,10 +73,11 @@ fn listing(one: &Trusted, json: bool) -> String {
         return format!("{}\n", json!(one));
     }
     format!(
-        "{}\n  {}\n{}",
+        "{}\n  {}\n{}{}",
         single(&one.path),
         single(&one.grant),
-        declarations(&one.declares)
+        declarations(&one.declares),
+        server_access::listing(&one.servers)
     )
 }
 
@@ -83,7 +85,7 @@ fn added(
     file: &TrustFile,
     path: &Path,
     settings: &Settings,
-    json: bool,
+    arguments: &TrustAddArgs,
 ) -> Result<String, CliError> {
     let name = path.display().to_string();
     let grant = grant_of(path, settings)?;
@@ -97,17 +99,23 @@ fn added(
     let known = file.known(&place).map_err(|error| failed(file, &error))?;
     let changes = known.map(|known| grant.changes_since(&known));
     let changes = changes.unwrap_or_default();
+    let programs = grant.server_programs().into_iter();
+    let servers: AccessByServer = programs
+        .map(|server| (server.to_owned(), arguments.servers.access()))
+        .collect();
     if !grant.is_empty() {
-        let added = file.add(&place, &grant, SystemClock.now());
-        added.map_err(|error| failed(file, &error))?;
+        let now = SystemClock.now();
+        file.add_with_servers(&place, &grant, servers.clone(), now)
+            .map_err(|error| failed(file, &error))?;
     }
-    if json {
+    if arguments.json {
         let line = json!({
             "path": place,
             "grant": grant.id(),
             "declares": grant.lines(),
             "files": files_of(&grant),
             "changes": changes,
+            "servers": servers,
         });
         return Ok(format!("{line}\n"));
     }
@@ -124,6 +132,10 @@ fn added(
         for (name, content) in &files {
             text.push_str(&format!("  - {}  {content}\n", single(name)));
         }
+    }
+    if !servers.is_empty() {
+        text.push_str("Servers that are programs:\n");
+        text.push_str(&server_access::listing(&servers));
     }
     text.push_str(&changed(&changes));
     Ok(text)

@@ -12,6 +12,7 @@ pub(crate) mod prepare_failure;
 pub(crate) mod preview;
 pub(crate) mod prompt;
 pub(crate) mod requirements;
+pub(crate) mod server_access;
 pub(crate) mod session_agent;
 pub(crate) mod session_turn;
 pub(crate) mod settings;

@@ -8,6 +8,7 @@ use logue_agent::{
     Permissions, PromptSource, PromptTrust, TrustPolicy,
 };
 use logue_harness::BoxFuture;
+use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
 use crate::setup::output::Output;
@@ -43,6 +44,7 @@ pub(crate) fn permissions(
 /// A trust policy of flags, trusted directories, the trust file and questions.
 pub(crate) struct TrustRules {
     settings: TrustSettings,
+    mcp: McpOptions,
     trusts_everything: bool,
     can_wait: bool,
     output: Arc<Output>,
@@ -54,6 +56,7 @@ impl TrustRules {
         Self {
             trusts_everything: command.trust.trust || settings.everything,
             settings,
+            mcp: command.settings.mcp.clone(),
             can_wait: command.approvals == Approvals::Suspend,
             output: Arc::clone(command.output),
         }
@@ -72,7 +75,7 @@ impl TrustRules {
         let file = trust_file::file();
         let reason = TrustReason::find(&self.settings, file.as_ref(), &place, grant)?;
         if reason.is_trusted() {
-            return Ok(PromptTrust::trusted(grant));
+            return Ok(PromptTrust::trusted(grant).with_servers(reason.servers()));
         }
         let not_trusted = PromptTrust::not_trusted(grant);
         // Rules may have decided about every tool.
@@ -85,12 +88,12 @@ impl TrustRules {
                 place: &place,
                 grant,
                 file: file.as_ref(),
+                mcp: &self.mcp,
             };
             self.output.finish();
-            return Ok(if question.ask().await? {
-                PromptTrust::trusted(grant)
-            } else {
-                not_trusted
+            return Ok(match question.ask().await? {
+                Some(servers) => PromptTrust::trusted(grant).with_servers(servers),
+                None => not_trusted,
             });
         }
         if self.can_wait {

@@ -7,10 +7,12 @@ use logue_agent::{FileLoader, Grant, GrantChange, PromptScope, TrustFile, Truste
 use logue_harness::Clock as _;
 use logue_source::escape_unambiguous;
 use logue_tools::Roots;
+use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
 use crate::files::folder_of;
 use crate::setup::failures::source_failure;
+use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::line;
 use crate::setup::trust_file::failed;
@@ -58,8 +60,8 @@ pub(crate) enum TrustReason {
     Everything,
     /// It is in a trusted directory.
     OwnDirectory,
-    /// The trust file contains its grant.
-    Listed,
+    /// The trust file contains its grant, with the access of its server programs.
+    Listed(AccessByServer),
     /// A file that it covers cannot be hashed.
     NotCoverable(String),
     /// The trust file contains another grant of the prompt.
@@ -91,8 +93,8 @@ impl TrustReason {
         let Some(file) = file else {
             return Ok(Self::Unknown);
         };
-        if file.trusts(grant).map_err(|error| failed(file, &error))? {
-            return Ok(Self::Listed);
+        if let Some(entry) = file.entry(grant).map_err(|error| failed(file, &error))? {
+            return Ok(Self::Listed(entry.servers));
         }
         let known = file.known(place).map_err(|error| failed(file, &error))?;
         Ok(known.map_or(Self::Unknown, |_| Self::Changed))
@@ -101,8 +103,16 @@ impl TrustReason {
     pub(crate) fn is_trusted(&self) -> bool {
         matches!(
             self,
-            Self::Harmless | Self::Everything | Self::OwnDirectory | Self::Listed
+            Self::Harmless | Self::Everything | Self::OwnDirectory | Self::Listed(_)
         )
+    }
+
+    /// Returns the access of server programs that the user gave with the trust.
+    pub(crate) fn servers(self) -> AccessByServer {
+        match self {
+            Self::Listed(servers) => servers,
+            _ => AccessByServer::new(),
+        }
     }
 }
 
@@ -112,11 +122,14 @@ pub(crate) struct TrustRequest<'a> {
     pub(crate) place: &'a Path,
     pub(crate) grant: &'a Grant,
     pub(crate) file: Option<&'a TrustFile>,
+    pub(crate) mcp: &'a McpOptions,
 }
 
 impl TrustRequest<'_> {
     /// Asks at the terminal whether to trust the prompt, and stores the trust.
-    pub(crate) async fn ask(&self) -> Result<bool, CliError> {
+    ///
+    /// Returns the access of its server programs; `None` if it is not trusted.
+    pub(crate) async fn ask(&self) -> Result<Option<AccessByServer>, CliError> {
         print_error(&self.words()?);
         // A grant that is not coverable cannot be stored.
         let file = self.file.filter(|_| self.grant.not_coverable().is_none());
@@ -124,16 +137,22 @@ impl TrustRequest<'_> {
             print_error("Trust it? [y/o/N/?] ");
             let Some(line) = line().await else {
                 print_error("\n");
-                return Ok(false);
+                return Ok(None);
             };
             match (line.trim(), file) {
                 ("y" | "Y" | "yes", Some(file)) => {
-                    let added = file.add(self.place, self.grant, SystemClock.now());
-                    added.map_err(|error| failed(file, &error))?;
-                    return Ok(true);
+                    let Some(servers) = server_access::ask(self.grant, self.mcp).await else {
+                        return Ok(None);
+                    };
+                    let now = SystemClock.now();
+                    file.add_with_servers(self.place, self.grant, servers.clone(), now)
+                        .map_err(|error| failed(file, &error))?;
+                    return Ok(Some(servers));
                 }
-                ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
-                ("" | "n" | "N" | "no", _) => return Ok(false),
+                ("y" | "Y" | "yes", None) | ("o" | "O", _) => {
+                    return Ok(server_access::ask(self.grant, self.mcp).await);
+                }
+                ("" | "n" | "N" | "no", _) => return Ok(None),
                 _ => print_error(
                     "  y  yes, until its declarations or these files change (`logue trust remove` withdraws it)\n  \
                      o  once, for this command\n  \

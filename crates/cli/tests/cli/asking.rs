@@ -18,7 +18,7 @@ const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh 
 const DEPLOY: &str = "echo \"ran $*\" >> runs\n";
 
 /// The program with a terminal for its input and its output.
-struct Screen {
+pub(crate) struct Screen {
     child: Child,
     keys: File,
     seen: Arc<Mutex<String>>,
@@ -27,7 +27,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let pair = openpty(None, None).unwrap();
         let end = || Stdio::from(pair.slave.try_clone().unwrap());
         let child = command
@@ -75,18 +75,18 @@ impl Screen {
         );
     }
 
-    fn expect(&self, text: &str) {
+    pub(crate) fn expect(&self, text: &str) {
         self.expect_times(text, 1);
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         // The program discards what was typed before it reads, which no event reports.
         std::thread::sleep(Duration::from_millis(100));
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// The exit status and everything that was shown.
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         let (seen, mut status) = (Arc::clone(&self.seen), None);
         wait_until(
             || format!("it does not end:\n{}", seen.lock().unwrap()),

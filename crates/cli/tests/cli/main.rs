@@ -44,6 +44,7 @@ mod rule_names;
 mod run;
 mod scan;
 mod send;
+mod server_access;
 mod sessions;
 mod settings;
 mod signal;

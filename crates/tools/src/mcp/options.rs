@@ -170,11 +170,12 @@ impl McpOptions {
         if let Some(mode) = settings.sandbox {
             sandbox.mode = mode;
         }
-        sandbox.network |= access.network || settings.access.network;
+        let network = sandbox.network || access.network;
+        sandbox.network = settings.network.unwrap_or(network);
         sandbox.readable.extend(settings.readable);
         sandbox.writable.extend(settings.writable);
         let mut environment = self.environment.clone();
-        let keeps = (access.cache || settings.access.cache) && sandbox.mode != SandboxMode::Off;
+        let keeps = settings.cache.unwrap_or(access.cache) && sandbox.mode != SandboxMode::Off;
         if let Some(parent) = self.cache_folders.as_ref().filter(|_| keeps) {
             let kept = kept_folder(parent, name, folder)
                 .map_err(|error| format!("its directory in {}: {error}", parent.display()))?;
@@ -221,8 +222,10 @@ pub struct McpSettings {
     pub client_secret: Option<String>,
     /// The confinement of a server that is a program; `None` is that of all servers.
     pub sandbox: Option<SandboxMode>,
-    /// The access of a server that is a program.
-    pub access: ServerAccess,
+    /// Whether a server program can use the network; `None` if trust decides.
+    pub network: Option<bool>,
+    /// Whether a server program keeps a directory between runs; `None` if trust decides.
+    pub cache: Option<bool>,
     /// Further readable files and directories of a server that is a program.
     pub readable: Vec<GrantedPath>,
     /// Further writable files and directories of a server that is a program.
@@ -238,7 +241,8 @@ impl fmt::Debug for McpSettings {
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.is_some())
             .field("sandbox", &self.sandbox)
-            .field("access", &self.access)
+            .field("network", &self.network)
+            .field("cache", &self.cache)
             .field("readable", &self.readable)
             .field("writable", &self.writable)
             .finish()
@@ -281,10 +285,17 @@ impl McpSettings {
         self
     }
 
-    /// Sets the access of a server that is a program.
+    /// Sets whether a server that is a program can use the network.
     #[must_use]
-    pub const fn with_access(mut self, access: ServerAccess) -> Self {
-        self.access = access;
+    pub fn with_network(mut self, network: impl Into<Option<bool>>) -> Self {
+        self.network = network.into();
+        self
+    }
+
+    /// Sets whether a server program keeps a directory between runs.
+    #[must_use]
+    pub fn with_cache(mut self, cache: impl Into<Option<bool>>) -> Self {
+        self.cache = cache.into();
         self
     }
 

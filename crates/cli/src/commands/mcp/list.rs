@@ -17,6 +17,7 @@ use crate::files::{file_world, folder_of};
 use crate::setup::failures::{rendered, source_failure};
 use crate::setup::mcp::servers_with;
 use crate::setup::network::fetcher;
+use crate::setup::server_access::AccessByServer;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, signalled};
 use crate::setup::trust::{TrustReason, grant_of, place_of, single};
@@ -28,18 +29,28 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     if let Some(report) = &settings.ignored {
         print_error(report);
     }
-    let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
+    let mut wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
         let roots = Roots::new([PathBuf::from(".")]).map_err(|error| unreadable(&error))?;
         let wanted = ServerToolRequest::new(arguments.from.clone(), roots.base());
         vec![wanted.with_roots(roots.clone())]
     } else {
         let path = Path::new(&arguments.from);
-        let servers = declared(path)?;
+        let mut servers = declared(path)?;
         if !servers.is_empty() && !arguments.trust {
-            require_trust(path, &settings)?;
+            let access = require_trust(path, &settings)?;
+            for wanted in &mut servers {
+                let given = access.get(wanted.server.trim()).copied();
+                wanted.access = given.unwrap_or_default();
+            }
         }
         servers
     };
+    for wanted in &mut wanted {
+        let access = wanted.access;
+        wanted.access = access
+            .with_network(access.network || arguments.servers.server_network)
+            .with_cache(access.cache || arguments.servers.server_cache);
+    }
     if wanted.is_empty() {
         let name = escape_line(&arguments.from);
         print_error(&format!("{name} declares no MCP servers\n"));
@@ -124,12 +135,14 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
 }
 
 /// Refuses a prompt that is not trusted: listing the tools of a server starts it.
-fn require_trust(path: &Path, settings: &Settings) -> Result<(), CliError> {
+///
+/// Returns the access of its server programs.
+fn require_trust(path: &Path, settings: &Settings) -> Result<AccessByServer, CliError> {
     let grant = grant_of(path, settings)?;
     let place = place_of(Some(path));
     let reason = TrustReason::find(&settings.trust, file().as_ref(), &place, &grant)?;
     if reason.is_trusted() {
-        return Ok(());
+        return Ok(reason.servers());
     }
     let name = single(&path.display().to_string());
     let message =

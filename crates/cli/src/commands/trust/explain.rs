@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{changed, declarations, files_of};
 use crate::exit::CliError;
+use crate::setup::server_access::listing;
 use crate::setup::settings::Settings;
 use crate::setup::trust::{TrustReason, grant_of, place_of, single};
 use crate::setup::trust_file::failed;
@@ -40,6 +41,7 @@ pub(super) fn explained(
             "declares": grant.lines(),
             "files": files,
             "changes": changes,
+            "servers": reason.servers(),
         });
         return Ok(format!("{line}\n"));
     }
@@ -53,6 +55,7 @@ pub(super) fn explained(
     for (name, (content, state)) in &states {
         text.push_str(&format!("  - {}  {state}  {content}\n", single(name)));
     }
+    text.push_str(&listing(&reason.servers()));
     if !trusted {
         text.push_str(&changed(&changes));
         text.push_str(&format!(
@@ -89,7 +92,7 @@ fn code(reason: &TrustReason) -> &'static str {
         TrustReason::Harmless => "only_reads",
         TrustReason::Everything => "everything",
         TrustReason::OwnDirectory => "own_directory",
-        TrustReason::Listed => "added",
+        TrustReason::Listed(_) => "added",
         TrustReason::NotCoverable(_) => "not_coverable",
         TrustReason::Changed => "changed",
         TrustReason::Unknown => "unknown",
@@ -103,7 +106,7 @@ fn words(reason: &TrustReason) -> String {
         TrustReason::OwnDirectory => {
             "it is in a directory of `[trust] directories` of your configuration".to_owned()
         }
-        TrustReason::Listed => "you trusted exactly this".to_owned(),
+        TrustReason::Listed(_) => "you trusted exactly this".to_owned(),
         TrustReason::NotCoverable(reason) => {
             format!("a file that it names cannot be covered: {}", single(reason))
         }

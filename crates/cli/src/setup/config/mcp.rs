@@ -43,9 +43,9 @@ pub(crate) struct McpServer {
     pub(crate) client_secret_env: Option<Spanned<String>>,
     /// The confinement of a server that is a program.
     pub(crate) sandbox: Option<Spanned<SandboxChoice>>,
-    /// Whether a server that is a program can use the network.
+    /// The permission of a server program to use the network.
     pub(crate) network: Option<Spanned<bool>>,
-    /// Whether a server that is a program has a directory that is kept between runs.
+    /// The permission of a server program to keep a directory between runs.
     pub(crate) cache: Option<Spanned<bool>>,
     /// Further readable files and directories of a server that is a program.
     #[serde(default)]

@@ -19,9 +19,9 @@ use logue_agent::{
     DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, MAX_REQUESTS, Price, ResponseCache, Routing,
 };
 use logue_model::{HttpLimits, ProviderAccount, RetryBudget};
+use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
 use logue_tools::sandbox::GrantedPath;
-use logue_tools::{FetchPolicy, ServerAccess};
 use toml::Spanned;
 
 use crate::setup::config::mcp::McpServer;
@@ -235,10 +235,7 @@ fn mcp(layers: &Layers, home: Option<&Path>) -> McpOptions {
 
 fn mcp_server(server: &McpServer, place: impl Fn(&Spanned<PathBuf>) -> PathBuf) -> McpSettings {
     let named = |name: &Option<Spanned<String>>| variable(name.as_ref()?.get_ref());
-    let is_set = |value: &Option<Spanned<bool>>| value.as_ref().is_some_and(|it| *it.get_ref());
-    let access = ServerAccess::default()
-        .with_network(is_set(&server.network))
-        .with_cache(is_set(&server.cache));
+    let flag = |value: &Option<Spanned<bool>>| Some(*value.as_ref()?.get_ref());
     let open = |paths: &[Spanned<PathBuf>]| {
         let paths = paths.iter().map(|path| GrantedPath::new(place(path)));
         paths.collect()
@@ -246,7 +243,8 @@ fn mcp_server(server: &McpServer, place: impl Fn(&Spanned<PathBuf>) -> PathBuf) 
     let sandbox = server.sandbox.as_ref();
     McpSettings::default()
         .with_sandbox(sandbox.map(|choice| (*choice.get_ref()).into()))
-        .with_access(access)
+        .with_network(flag(&server.network))
+        .with_cache(flag(&server.cache))
         .with_readable(open(&server.readable))
         .with_writable(open(&server.writable))
         .with_headers(server.headers.clone())
