@@ -11,7 +11,7 @@
 //! | `FAULTFS_LOG` | a file to which each operation that counts is appended as a line |
 //!
 //! Operations that count are `write`, `pwrite`, `fsync`, `fdatasync`, `ftruncate`, `rename`, `link` and
-//! `unlink`. A `short` write writes half of its bytes and returns that number. A `torn` one writes half
+//! `unlink`, with their variants for names in a directory. A `short` write writes half of its bytes and returns that number. A `torn` one writes half
 //! of them and ends the process; `die` ends the process before the operation. Operations other than
 //! writes fail with `EIO` for `short`.
 //!
@@ -111,6 +111,17 @@ fn path_from(text: *const c_char) -> Option<PathBuf> {
     std::path::absolute(OsStr::from_bytes(text.to_bytes())).ok()
 }
 
+/// The path of a name below an open directory.
+fn path_at(folder: c_int, text: *const c_char) -> Option<PathBuf> {
+    let path = path_from(text)?;
+    if folder == libc::AT_FDCWD || text.is_null() {
+        return Some(path);
+    }
+    // SAFETY: as in `path_from`.
+    let name = unsafe { CStr::from_ptr(text) };
+    Some(path_of(folder)?.join(OsStr::from_bytes(name.to_bytes())))
+}
+
 fn fail(error: c_int) {
     // SAFETY: the place of this thread's error number is always valid.
     unsafe { *libc::__errno_location() = error }
@@ -143,6 +154,8 @@ type OfFile = unsafe extern "C" fn(c_int) -> c_int;
 type Truncate = unsafe extern "C" fn(c_int, off_t) -> c_int;
 type OfPath = unsafe extern "C" fn(*const c_char) -> c_int;
 type Link = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char, c_int) -> c_int;
+type Rename = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
+type Unlink = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
 type OfPaths = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
 
 /// Writes as much as the fault allows.
@@ -294,11 +307,40 @@ pub unsafe extern "C" fn linkat(
     flags: c_int,
 ) -> c_int {
     let next = next!(c"linkat", Link);
-    let how = path_from(to).and_then(|path| fault("link", &path));
+    let how = path_at(to_folder, to).and_then(|path| fault("link", &path));
     // SAFETY: the caller's promises.
     done(how, || unsafe {
         next(from_folder, from, to_folder, to, flags)
     })
+}
+
+/// See `renameat(2)`.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn renameat(
+    from_folder: c_int,
+    from: *const c_char,
+    to_folder: c_int,
+    to: *const c_char,
+) -> c_int {
+    let next = next!(c"renameat", Rename);
+    let how = path_at(to_folder, to).and_then(|path| fault("rename", &path));
+    // SAFETY: the caller's promises.
+    done(how, || unsafe { next(from_folder, from, to_folder, to) })
+}
+
+/// See `unlinkat(2)`.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlinkat(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    let next = next!(c"unlinkat", Unlink);
+    let how = path_at(folder, path).and_then(|path| fault("unlink", &path));
+    // SAFETY: the caller's promises.
+    done(how, || unsafe { next(folder, path, flags) })
 }
 
 /// See `unlink(2)`.

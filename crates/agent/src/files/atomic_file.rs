@@ -2,40 +2,50 @@
 //!
 //! A file is private from its creation, and its name survives a loss of power.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Moves `temporary` to `path` unless `path` exists.
-pub(crate) fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
-    match std::fs::hard_link(temporary, path) {
-        Ok(()) => std::fs::remove_file(temporary),
+use logue_tools::FolderHandle;
+
+/// Renames `temporary` to `name` unless that name is taken.
+pub(crate) fn link_new(folder: &FolderHandle, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
+    match folder.hard_link(temporary, name) {
+        Ok(()) => folder.remove_file(temporary),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without hard links.
-        Err(_) if !path.exists() => std::fs::rename(temporary, path),
-        Err(error) => Err(error),
+        Err(error) => match folder.kind(name) {
+            // A file system without hard links.
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                folder.rename(temporary, name)
+            }
+            _ => Err(error),
+        },
     }
 }
 
-/// Creates a hidden private file beside `path`.
+/// Creates a hidden private file for the next content of the file `name`.
 ///
 /// A file left behind by a killed run is removed: no other process uses it while the caller holds the
-/// lock on `path`. Without a lock (`held` is false) the name contains the id of this process.
-pub(crate) fn temporary(path: &Path, held: bool) -> io::Result<(PathBuf, File)> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
+/// lock on `name`. Without a lock (`held` is false) the name contains the id of this process.
+pub(crate) fn temporary(
+    folder: &FolderHandle,
+    name: &OsStr,
+    held: bool,
+) -> io::Result<(OsString, File)> {
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
     if !held {
-        name.push(format!(".{}", std::process::id()));
+        hidden.push(format!(".{}", std::process::id()));
     }
-    name.push(".logue-tmp");
-    let path = path.with_file_name(name);
-    match std::fs::remove_file(&path) {
+    hidden.push(".logue-tmp");
+    match folder.remove_file(&hidden) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let file = private(OpenOptions::new().read(true).write(true).create_new(true)).open(&path)?;
-    Ok((path, file))
+    let file = folder.create_file(&hidden, true)?;
+    Ok((hidden, file))
 }
 
 pub(crate) fn folder_of(path: &Path) -> &Path {

@@ -1,10 +1,8 @@
 //! Replaces the content of a transcript.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::files::atomic_file::{private, sync_folder};
 use crate::transcript::file::TranscriptFile;
 use crate::transcript::item::TranscriptError;
 
@@ -46,14 +44,13 @@ impl TranscriptFile {
             if number > 1 {
                 name.push(format!(".{number}"));
             }
-            let copy = self.path().with_file_name(name);
-            match private(OpenOptions::new().write(true).create_new(true)).open(&copy) {
+            match self.folder().create_file(&name, true) {
                 Ok(mut file) => {
                     file.write_all(self.content())
                         .and_then(|()| file.sync_all())
-                        .and_then(|()| sync_folder(&copy))
+                        .and_then(|()| self.folder().sync())
                         .map_err(|error| self.failed("copied", error))?;
-                    return Ok(copy);
+                    return Ok(self.path().with_file_name(name));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
                 Err(error) => return Err(self.failed("copied", error)),

@@ -8,15 +8,20 @@
 //! to. The replacement is locked before it is renamed, so during a run the name never leads to an
 //! unlocked file, and a lock ends with its process. A waiting run checks, once it has the lock,
 //! that the name still leads to the file it locked.
+//!
+//! The directory is opened once, and the file is reached from that descriptor by its name. A link
+//! that replaces the directory or the file during a run is not followed.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use logue_message::ToolCall;
+use logue_tools::{EntryKind, FolderHandle};
 
-use crate::files::atomic_file::{folder_of, link_new, private, sync_folder, temporary};
+use crate::files::atomic_file::{folder_of, link_new, temporary};
 use crate::files::file_stamp::FileStamp;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::format::{Form, TranscriptFormat};
@@ -32,6 +37,10 @@ const TRIES: usize = 20;
 /// A locked transcript.
 #[derive(Debug)]
 pub struct TranscriptFile {
+    /// The directory of the file.
+    folder: FolderHandle,
+    /// The name of the file in it.
+    name: OsString,
     path: PathBuf,
     content: Vec<u8>,
     /// The file on the disk, or `None` before it is created.
@@ -68,19 +77,19 @@ impl TranscriptFile {
         let failed = |error| io_error(path, "opened", error);
         // A link is followed here once, so that its target is replaced and not the link.
         let real = path.canonicalize().map_err(failed)?;
+        let name = real.file_name().unwrap_or_default().to_owned();
+        let folder = FolderHandle::open(folder_of(&real)).map_err(failed)?;
         let started = Instant::now();
         let mut is_reported = false;
         loop {
-            // Checked before opening: opening a pipe would wait for its other end.
-            suitable(path, &std::fs::metadata(&real).map_err(failed)?)?;
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(&real)
-                .map_err(failed)?;
+            if folder.kind(&name).map_err(failed)? != EntryKind::File {
+                return Err(unsuitable(path, "it is not a regular file"));
+            }
+            let (file, metadata) = folder.open_to_write(&name).map_err(failed)?;
+            check_names(path, &metadata)?;
             match file.try_lock() {
-                Ok(()) if leads_to(&real, &file) => {
-                    return Self::locked(real, file);
+                Ok(()) if leads_to(&folder, &name, &file) => {
+                    return Self::locked(folder, name, file);
                 }
                 // Another run replaced the file while this one waited for the old one.
                 Ok(()) => continue,
@@ -109,30 +118,38 @@ impl TranscriptFile {
         let name = path
             .file_name()
             .ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
-        let folder = folder_of(path);
-        let folder = folder.canonicalize().map_err(|error| match error.kind() {
+        let named = folder_of(path);
+        let folder = FolderHandle::open(named).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => TranscriptError::NoDirectory {
                 path: path.display().to_string(),
-                directory: folder.display().to_string(),
+                directory: named.display().to_string(),
             },
             _ => failed(error),
         })?;
-        let path = folder.join(name);
         Ok(Self {
-            writing: TranscriptFormat::beside(&path),
-            path,
+            writing: TranscriptFormat::beside(&folder, name),
+            path: folder.path().join(name),
+            name: name.to_owned(),
+            folder,
             content: content.to_vec(),
             held: None,
             latest: Some(Vec::new()),
         })
     }
 
-    fn locked(path: PathBuf, mut file: File) -> Result<Self, TranscriptError> {
+    fn locked(
+        folder: FolderHandle,
+        name: OsString,
+        mut file: File,
+    ) -> Result<Self, TranscriptError> {
+        let path = folder.path().join(&name);
         let (content, seen) =
             read_locked(&mut file).map_err(|error| io_error(&path, "read", error))?;
         let held = Some(Held { file, seen });
         Ok(Self {
-            writing: TranscriptFormat::beside(&path),
+            writing: TranscriptFormat::beside(&folder, &name),
+            folder,
+            name,
             path,
             content,
             held,
@@ -149,6 +166,11 @@ impl TranscriptFile {
     pub(crate) fn set_content(&mut self, content: &[u8]) {
         content.clone_into(&mut self.content);
         self.latest = Some(Vec::new());
+    }
+
+    /// The directory of the file.
+    pub(crate) fn folder(&self) -> &FolderHandle {
+        &self.folder
     }
 
     /// The path, with links followed.
@@ -193,12 +215,12 @@ impl TranscriptFile {
         let Some(held) = &mut self.held else {
             return Ok(false);
         };
-        if is_unchanged(&self.path, held.seen) {
+        if held.is_unchanged(&self.folder, &self.name) {
             return Ok(false);
         }
         let failed = |error| io_error(&self.path, "read again after it was changed", error);
-        let mut file = match OpenOptions::new().read(true).write(true).open(&self.path) {
-            Ok(file) => file,
+        let mut file = match self.folder.open_to_write(&self.name) {
+            Ok((file, _)) => file,
             // The file was removed: the content of this run is all there is.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.held = None;
@@ -234,18 +256,17 @@ impl TranscriptFile {
     fn rescue(&self, added: &str) -> Result<TranscriptError, TranscriptError> {
         let failed = |error| io_error(&self.path, "rescued from", error);
         for number in 0..1000 {
-            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            let mut name = self.name.clone();
             name.push(format!(".rescue-{number}"));
-            let path = self.path.with_file_name(name);
-            match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
+            match self.folder.create_file(&name, true) {
                 Ok(mut file) => {
                     let written = file
                         .write_all(added.as_bytes())
                         .and_then(|()| file.sync_all());
-                    written.and_then(|()| sync_folder(&path)).map_err(failed)?;
+                    written.and_then(|()| self.folder.sync()).map_err(failed)?;
                     return Ok(TranscriptError::Changed {
                         path: self.path.display().to_string(),
-                        rescue: path.display().to_string(),
+                        rescue: self.path.with_file_name(name).display().to_string(),
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -268,18 +289,18 @@ impl TranscriptFile {
             file.write_all(content)?;
             file.sync_all()?;
             match &self.held {
-                Some(held) if !is_unchanged(&self.path, held.seen) => Ok(false),
-                Some(_) => std::fs::rename(&temporary, &self.path).map(|()| true),
-                None => link_new(&temporary, &self.path).map(|()| true),
+                Some(held) if !held.is_unchanged(&self.folder, &self.name) => Ok(false),
+                Some(_) => self.folder.rename(&temporary, &self.name).map(|()| true),
+                None => link_new(&self.folder, &temporary, &self.name).map(|()| true),
             }
         })();
         if !matches!(placed, Ok(true)) {
-            drop(std::fs::remove_file(&temporary));
+            drop(self.folder.remove_file(&temporary));
             return placed;
         }
         let seen = FileStamp::from_file(&file)?;
         self.held = Some(Held { file, seen });
-        sync_folder(&self.path)?;
+        self.folder.sync()?;
         Ok(true)
     }
 
@@ -318,8 +339,8 @@ impl TranscriptFile {
     }
 
     /// Creates a private file beside the transcript.
-    fn temporary(&self) -> io::Result<(PathBuf, File)> {
-        temporary(&self.path, self.held.is_some())
+    fn temporary(&self) -> io::Result<(OsString, File)> {
+        temporary(&self.folder, &self.name, self.held.is_some())
     }
 
     pub(crate) fn check_size(&self, size: usize) -> Result<(), TranscriptError> {
@@ -335,7 +356,7 @@ impl TranscriptWriter for TranscriptFile {
         self.writing.check_payloads()?;
         let probed = if self.held.is_some() {
             self.temporary()
-                .and_then(|(path, _)| std::fs::remove_file(path))
+                .and_then(|(name, _)| self.folder.remove_file(&name))
         } else {
             let content = self.content.clone();
             self.put(&content).map(drop)
@@ -375,37 +396,42 @@ impl TranscriptWriter for TranscriptFile {
     }
 }
 
-/// Checks that a file can be replaced without harm to its other users.
-fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
-    let refuse = |reason| {
-        Err(TranscriptError::Unsuitable {
-            path: path.display().to_string(),
-            reason,
-        })
-    };
-    if !metadata.is_file() {
-        return refuse("it is not a regular file");
+impl Held {
+    /// Returns whether the name leads to the unchanged file.
+    fn is_unchanged(&self, folder: &FolderHandle, name: &OsStr) -> bool {
+        let now = folder.metadata(name);
+        now.is_ok_and(|now| FileStamp::from_metadata(&now) == self.seen)
     }
+}
+
+/// Checks that a file can be replaced without harm to its other users.
+fn check_names(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
         if metadata.nlink() > 1 {
-            return refuse("it has a second name (a hard link), which would keep the old content");
+            let reason = "it has a second name (a hard link), which would keep the old content";
+            return Err(unsuitable(path, reason));
         }
     }
+    #[cfg(not(unix))]
+    let _ = (path, metadata);
     Ok(())
 }
 
+fn unsuitable(path: &Path, reason: &'static str) -> TranscriptError {
+    TranscriptError::Unsuitable {
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
 /// Returns whether the name leads to this file.
-fn leads_to(path: &Path, file: &File) -> bool {
-    let (Ok(named), Ok(held)) = (std::fs::metadata(path), FileStamp::from_file(file)) else {
+fn leads_to(folder: &FolderHandle, name: &OsStr, file: &File) -> bool {
+    let (Ok(named), Ok(held)) = (folder.metadata(name), FileStamp::from_file(file)) else {
         return false;
     };
     FileStamp::from_metadata(&named).is_same_file(held)
-}
-
-fn is_unchanged(path: &Path, seen: FileStamp) -> bool {
-    std::fs::metadata(path).is_ok_and(|now| FileStamp::from_metadata(&now) == seen)
 }
 
 fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, FileStamp)> {

@@ -1,9 +1,11 @@
 //! The text of transcript items, and the choice between inline and external payloads.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use chatmd::write;
 use logue_message::{CallKind, ContentBlock, ToolCall};
+use logue_tools::FolderHandle;
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::frames;
@@ -37,10 +39,10 @@ pub(crate) enum Form {
 
 impl TranscriptFormat {
     /// The format of a transcript with inline payloads.
-    pub(crate) fn beside(transcript: &Path) -> Self {
+    pub(crate) fn beside(folder: &FolderHandle, name: &OsStr) -> Self {
         Self {
-            transcript: transcript.to_owned(),
-            payloads: PayloadFolder::beside(transcript),
+            transcript: folder.path().join(name),
+            payloads: PayloadFolder::beside(folder, name),
             external: false,
             inline_bytes: DEFAULT_INLINE_BYTES,
             reasoning_count: 0,

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use logue_tools::{EntryKind, FolderHandle};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::folder_of;
+use crate::files::atomic_file::temporary;
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 
 /// The maximum number of characters of a call id in a file name.
@@ -27,8 +26,8 @@ const BY_CONTENT: &str = "sha256-";
 #[derive(Debug)]
 pub(crate) struct PayloadFolder {
     path: PathBuf,
-    /// The directory of the transcript, opened at the start of the run.
-    beside: io::Result<FolderHandle>,
+    /// The directory of the transcript.
+    beside: FolderHandle,
     next: u32,
     /// Numbers reserved for the results of calls, by call id.
     kept: BTreeMap<String, u32>,
@@ -52,14 +51,14 @@ impl From<io::Error> for PayloadError {
 }
 
 impl PayloadFolder {
-    pub(crate) fn beside(transcript: &Path) -> Self {
-        let folder = folder_of(transcript);
+    /// Creates the directory of the transcript `name` in `folder`.
+    pub(crate) fn beside(folder: &FolderHandle, name: &OsStr) -> Self {
         Self {
-            path: folder.join(PAYLOAD_FOLDER),
-            beside: FolderHandle::open(folder),
+            path: folder.path().join(PAYLOAD_FOLDER),
+            beside: folder.clone(),
             next: 0,
             kept: BTreeMap::new(),
-            transcript: transcript.file_name().unwrap_or_default().to_owned(),
+            transcript: name.to_owned(),
         }
     }
 
@@ -69,7 +68,7 @@ impl PayloadFolder {
 
     /// Checks that payload files can be created: `.chatmd` is a directory or missing.
     pub(crate) fn check(&self) -> Result<(), PayloadError> {
-        match self.transcript_folder()?.kind(OsStr::new(PAYLOAD_FOLDER)) {
+        match self.beside.kind(OsStr::new(PAYLOAD_FOLDER)) {
             Ok(EntryKind::Folder) => Ok(()),
             Ok(_) => Err(PayloadError::NotFolder),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -129,7 +128,7 @@ impl PayloadFolder {
         let folder = self.open()?;
         let name = name_by_content(text);
         if !is_stored(&folder, OsStr::new(&name), text)? {
-            let (unfinished, mut file) = self.temporary(&folder, held)?;
+            let (unfinished, mut file) = temporary(&folder, &self.transcript, held)?;
             let written = file
                 .write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
@@ -143,29 +142,9 @@ impl PayloadFolder {
         Ok(reference(&name))
     }
 
-    /// Creates a hidden file for unfinished content.
-    ///
-    /// A file left behind by a killed run is removed: no other process uses it while the lock on the
-    /// transcript is `held`. Without the lock the name contains the id of this process.
-    fn temporary(&self, folder: &FolderHandle, held: bool) -> io::Result<(OsString, File)> {
-        let mut name = OsString::from(".");
-        name.push(&self.transcript);
-        if !held {
-            name.push(format!(".{}", std::process::id()));
-        }
-        name.push(".logue-tmp");
-        match folder.remove_file(&name) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let file = folder.create_file(&name, true)?;
-        Ok((name, file))
-    }
-
     /// Opens the directory, which is created if it is missing. A link is not followed.
     fn open(&self) -> Result<FolderHandle, PayloadError> {
-        let beside = self.transcript_folder()?;
+        let beside = &self.beside;
         let name = OsStr::new(PAYLOAD_FOLDER);
         match beside.create_folder(name, true) {
             Ok(()) => beside.sync()?,
@@ -173,11 +152,6 @@ impl PayloadFolder {
             Err(error) => return Err(error.into()),
         }
         Ok(beside.enter(name)?)
-    }
-
-    fn transcript_folder(&self) -> io::Result<&FolderHandle> {
-        let repeated = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
-        self.beside.as_ref().map_err(repeated)
     }
 }
 

@@ -6,10 +6,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use logue_harness::Timestamp;
-use logue_tools::{ServerAccess, private_folder};
+use logue_tools::{FolderHandle, ServerAccess, private_folder};
 use serde::{Deserialize, Serialize};
 
-use crate::files::atomic_file::{private, sync_folder, temporary};
+use crate::files::atomic_file::{private, temporary};
 use crate::trust::folder_trust::TrustedFolder;
 use crate::trust::grant::Grant;
 
@@ -200,11 +200,13 @@ impl TrustFile {
         content.version = VERSION;
         let mut text = serde_json::to_vec_pretty(&content)?;
         text.push(b'\n');
-        let (name, mut file) = temporary(&self.path, true)?;
+        let folder = FolderHandle::open(folder)?;
+        let name = self.path.file_name().unwrap_or_default();
+        let (unfinished, mut file) = temporary(&folder, name, true)?;
         file.write_all(&text)?;
         file.sync_all()?;
-        std::fs::rename(name, &self.path)?;
-        sync_folder(&self.path)?;
+        folder.rename(&unfinished, name)?;
+        folder.sync()?;
         Ok(changed)
     }
 

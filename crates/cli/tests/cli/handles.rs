@@ -286,6 +286,36 @@ fn a_root_that_a_command_replaces_opens_nothing_to_the_next() {
 }
 
 #[test]
+fn a_transcript_whose_folder_a_command_replaces_is_not_written_elsewhere() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"sh\" command=\"sh -c\"/>\n\
+                  <user>go</user>\n";
+    for (file, arguments) in [
+        ("project/sub/p.md", &["--root", "project"][..]),
+        (
+            "project/p.md",
+            &["--root", "project", "-o", "project/sub/t.chatmd"],
+        ),
+    ] {
+        let name = if file.contains("sub") {
+            "p.md"
+        } else {
+            "t.chatmd"
+        };
+        let home = home(&[("p.md", prompt), ("sub/p.md", prompt)]);
+        let project = home.path().join("project");
+        let before = outside(home.path());
+        let [swap, _] = swap_and_use(&project.join("sub"));
+        let server = server(vec![sh("a", &swap), Answer::text("the answer")]);
+        let ran = run_prompt(home.path(), &server, &[arguments, &[file]].concat());
+        assert!(project.join("sub").is_symlink(), "{}", ran.stderr);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert_eq!(outside(home.path()), before, "{file}");
+        let written = fs::read_to_string(project.join("sub-old").join(name)).unwrap();
+        assert!(written.contains("the answer"), "{file}: {written}");
+    }
+}
+
+#[test]
 fn an_agent_folder_that_a_command_replaces_is_not_entered() {
     let agent = "<config model=\"m\"/>\n<tool name=\"sh\" command=\"sh -c\"/>\n\
                  <tool name=\"read_file\"/>\n<user>go</user>\n";

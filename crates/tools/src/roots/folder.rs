@@ -16,7 +16,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::entry::{EntryKind, FileId, FolderEntries};
 
-/// A descriptor that only names a directory needs no permission to list it.
+/// A descriptor that only names a file or directory needs no permission to read it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NAMED: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -103,11 +103,31 @@ impl FolderHandle {
     /// # Errors
     /// Returns an error if the entry does not exist or is not a regular file.
     pub fn open_file(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OFlags::RDONLY)
+    }
+
+    /// Opens a regular file for reading and writing.
+    ///
+    /// # Errors
+    /// Returns an error if the entry does not exist or is not a regular file.
+    pub fn open_to_write(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OFlags::RDWR)
+    }
+
+    /// Returns the metadata of a regular file.
+    ///
+    /// # Errors
+    /// Returns an error if the entry does not exist or is not a regular file.
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
+        Ok(self.open_regular(name, NAMED)?.1)
+    }
+
+    fn open_regular(&self, name: &OsStr, access: OFlags) -> io::Result<(File, Metadata)> {
         // Opening a pipe or a device can have effects.
         if self.kind(name)? != EntryKind::File {
             return Err(not_a_file());
         }
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(fs::openat(self, single(name)?, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         if metadata.is_file() {
@@ -169,7 +189,10 @@ impl FolderHandle {
     }
 
     /// Gives a file a second name within the directory.
-    pub(crate) fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Returns an error if the name is taken or the file system has no hard links.
+    pub fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(fs::linkat(
             self,
             single(from)?,

@@ -74,10 +74,30 @@ impl FolderHandle {
     /// # Errors
     /// Returns an error if the entry does not exist or is not a regular file.
     pub fn open_file(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OpenOptions::new().read(true))
+    }
+
+    /// Opens a regular file for reading and writing.
+    ///
+    /// # Errors
+    /// Returns an error if the entry does not exist or is not a regular file.
+    pub fn open_to_write(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OpenOptions::new().read(true).write(true))
+    }
+
+    /// Returns the metadata of a regular file.
+    ///
+    /// # Errors
+    /// Returns an error if the entry does not exist or is not a regular file.
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
+        Ok(self.open_file(name)?.1)
+    }
+
+    fn open_regular(&self, name: &OsStr, options: &OpenOptions) -> io::Result<(File, Metadata)> {
         if self.kind(name)? != EntryKind::File {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let file = File::open(self.path.join(name))?;
+        let file = options.open(self.path.join(name))?;
         let metadata = file.metadata()?;
         Ok((file, metadata))
     }
@@ -126,7 +146,10 @@ impl FolderHandle {
     }
 
     /// Gives a file a second name within the directory.
-    pub(crate) fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Returns an error if the name is taken or the file system has no hard links.
+    pub fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         fs::hard_link(self.path.join(from), self.path.join(to))
     }
 
