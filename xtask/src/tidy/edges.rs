@@ -38,6 +38,7 @@ const LAYERS: &[Layer] = &[
     layer("logue-bench", 7, &[], &[]),
     layer("sim", 7, &[], &[]),
     layer("testkit", 0, &[], &[]),
+    layer("attacks", 7, &[], &[]),
     layer("durability", 7, &[], &[]),
     layer("faultfs", 0, &[], &[]),
     layer("approved-tool", 7, &[], &[]),

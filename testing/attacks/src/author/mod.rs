@@ -1,0 +1,6 @@
+//! Attacks by the author of a prompt or of a checkout.
+
+pub(crate) mod inspection;
+pub(crate) mod paths;
+pub(crate) mod settings;
+pub(crate) mod trust;
