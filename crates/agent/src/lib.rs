@@ -79,9 +79,10 @@ pub use transcript::item::{NoTranscript, TranscriptError, TranscriptItem, Transc
 pub use transcript::redaction::{Redaction, RedactionError};
 pub use trust::changes::GrantChange;
 pub use trust::folder_trust::{TrustedFolder, content_id};
+pub use trust::form::{DeclarationForm, GrantForm, PowerForm, PowerKind, path_text};
 pub use trust::grant::{Grant, GrantFile};
 pub use trust::prompt_trust::PromptTrust;
-pub use trust::trust_file::{TrustFile, Trusted};
+pub use trust::trust_file::{TrustEntries, TrustFile, Trusted};
 pub use turn::assistant::{Assistant, MAX_REQUESTS, TOOL_RESULT_REQUIRED};
 pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;

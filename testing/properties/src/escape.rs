@@ -76,7 +76,7 @@ fn has_no_hidden_letter(text: &str) {
 }
 
 /// Reads back what `escape_unambiguous` wrote.
-fn unescaped(text: &str) -> Vec<u8> {
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {

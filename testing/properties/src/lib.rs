@@ -23,6 +23,7 @@ mod o200k;
 mod render;
 mod round_trip;
 mod stream;
+mod trust;
 mod visibility;
 
 pub use chatmd_edit::chatmd_edit;
@@ -39,13 +40,14 @@ pub use o200k::o200k;
 pub use render::render;
 pub use round_trip::round_trip;
 pub use stream::stream;
+pub use trust::trust;
 pub use visibility::visibility;
 
 /// A property of bytes.
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 15] = [
+pub const PROPERTIES: [(&str, Property); 16] = [
     ("chatmd_edit", chatmd_edit),
     ("chatmd_read", chatmd_read),
     ("chatmd_write", chatmd_write),
@@ -60,5 +62,6 @@ pub const PROPERTIES: [(&str, Property); 15] = [
     ("render", render),
     ("round_trip", round_trip),
     ("stream", stream),
+    ("trust", trust),
     ("visibility", visibility),
 ];

@@ -102,9 +102,8 @@ impl Permissions {
     ///
     /// Approval cannot be requested there.
     pub(crate) fn for_agent(mut self, path: &Path, declared: &PromptDeclarations) -> Self {
-        let path = path.display().to_string();
-        self.trust = self.trust.for_agent(&path, declared);
-        self.agent = Some(path);
+        self.trust = self.trust.for_agent(path, declared);
+        self.agent = Some(path.display().to_string());
         self.without_asking()
     }
 

@@ -29,16 +29,15 @@ impl PromptScope {
         };
         let mut waiting = self.agents_of(loaded.document());
         while let Some((path, text, inside)) = waiting.pop() {
-            let name = path.display().to_string();
-            if grant.agents.len() >= MAX_AGENTS || grant.agents.contains_key(&name) {
+            if grant.agents.len() >= MAX_AGENTS || grant.agents.contains_key(&path) {
                 continue;
             }
+            let name = path.display().to_string();
             let loaded = load(&name, &text, &mut inside.files.clone());
             let declared = inside.declarations(&loaded, &mut hasher);
             waiting.extend(inside.agents_of(loaded.document()));
-            grant
-                .agents
-                .insert(name, declared.with_prompt(&path, &text));
+            let declared = declared.with_prompt(&path, &text);
+            grant.agents.insert(path, declared);
         }
         grant
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::trust::changes::GrantChange;
+use crate::trust::form::path_text;
 use crate::trust::trust_file::TrustFile;
 
 /// A directory whose configuration file the user trusts.
@@ -52,7 +53,7 @@ impl TrustFile {
     /// # Errors
     /// As [`list`](Self::list).
     pub fn known_folder(&self, folder: &Path) -> io::Result<Option<TrustedFolder>> {
-        let folder = folder.display().to_string();
+        let folder = path_text(folder);
         let mut folders = self.folders()?.into_iter();
         Ok(folders.find(|one| one.folder == folder))
     }
@@ -68,7 +69,7 @@ impl TrustFile {
         grants: Vec<String>,
         now: Timestamp,
     ) -> io::Result<()> {
-        let folder = folder.display().to_string();
+        let folder = path_text(folder);
         self.change_folders(|folders| {
             folders.retain(|one| one.folder != folder);
             folders.push(TrustedFolder {
@@ -87,7 +88,7 @@ impl TrustFile {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn remove_folder(&self, folder: &Path, content: &str) -> io::Result<usize> {
-        let folder = folder.display().to_string();
+        let folder = path_text(folder);
         self.change_folders(|folders| {
             let before = folders.len();
             folders.retain(|one| one.folder != folder && one.content != content);

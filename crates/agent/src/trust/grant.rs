@@ -15,18 +15,16 @@ use logue_source::{quote_word, quote_words};
 use logue_tools::{
     Builtin, BuiltinPower, FileContent, FileHasher, ShellPolicy, command_words, server_command,
 };
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The version of the canonical form. Grants of another version are not equal to any of this one.
-const FORM: &str = "grant-2";
+use crate::trust::form::{DeclarationForm, GrantForm, PowerForm, PowerKind, path_text};
 
 /// The grant of a prompt and its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     pub(crate) own: PromptDeclarations,
     /// The agents, by canonical path.
-    pub(crate) agents: BTreeMap<String, PromptDeclarations>,
+    pub(crate) agents: BTreeMap<PathBuf, PromptDeclarations>,
     /// The directory of the prompt.
     pub(crate) folder: PathBuf,
 }
@@ -56,7 +54,7 @@ struct Power {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PromptDeclarations {
     /// Tools that do more than read, by their canonical form.
-    powers: BTreeMap<String, Power>,
+    powers: BTreeMap<PowerForm, Power>,
     /// Names of tools that only read or call an agent.
     pub(crate) harmless: BTreeSet<String>,
     /// The files that declarations execute or load, by absolute path.
@@ -76,7 +74,8 @@ impl PromptDeclarations {
         let mut declared = Self::default();
         for tool in tools {
             let names = tool.exposed_names().into_iter().map(str::to_owned);
-            if let Some((canonical, line)) = power(tool, folder) {
+            if let Some((kind, line)) = power(tool, folder) {
+                let form = PowerForm::new(kind, folder.to_owned());
                 // The tools of a server are known after it was asked.
                 let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
                 let names = (!is_server).then(|| names.collect());
@@ -85,7 +84,7 @@ impl PromptDeclarations {
                     line,
                     server: server_program(tool),
                 };
-                declared.powers.insert(canonical.to_string(), power);
+                declared.powers.insert(form, power);
                 declared.cover_command(tool, folder, shell, hasher);
             } else {
                 declared.harmless.extend(names);
@@ -142,16 +141,16 @@ impl PromptDeclarations {
     }
 
     /// The canonical form.
-    fn canonical(&self) -> Value {
-        let powers: Vec<&String> = self.powers.keys().collect();
-        let files = self.files.iter();
-        let files = files.map(|(path, content)| (path.display().to_string(), content.label()));
-        json!([powers, files.collect::<Vec<_>>()])
+    fn form(&self) -> DeclarationForm {
+        DeclarationForm {
+            powers: self.powers.keys().cloned().collect(),
+            files: self.files.clone(),
+        }
     }
 
     /// The id of the declarations of the prompt at `path`.
-    pub(crate) fn id(&self, path: &str) -> String {
-        digest(&json!([FORM, "agent", path, self.canonical()]))
+    pub(crate) fn id(&self, path: &Path) -> String {
+        self.form().agent_id(path)
     }
 
     /// Returns whether no tool does more than read.
@@ -168,14 +167,18 @@ impl Grant {
 
     /// The id: `sha256:` and 64 digits.
     pub fn id(&self) -> String {
-        let agents: Vec<String> = self.members().into_iter().collect();
-        let form = json!([
-            FORM,
-            self.folder.display().to_string(),
-            self.own.canonical(),
-            agents
-        ]);
-        format!("sha256:{}", digest(&form))
+        self.form().id()
+    }
+
+    /// The canonical form, whose hash is the id.
+    pub fn form(&self) -> GrantForm {
+        let agents = self.agents.iter();
+        let agents = agents.map(|(path, declared)| (path.clone(), declared.form()));
+        GrantForm {
+            folder: self.folder.clone(),
+            own: self.own.form(),
+            agents: agents.collect(),
+        }
     }
 
     /// Describes the grant for people, one line per tool.
@@ -186,7 +189,7 @@ impl Grant {
         let of_agents = self.agents.iter().flat_map(|(path, declared)| {
             let powers = declared.powers.values();
             powers.map(move |power| {
-                let name = self.name(Path::new(path));
+                let name = self.name(path);
                 format!("agent {}: {}", quote_word(&name), power.line)
             })
         });
@@ -225,7 +228,7 @@ impl Grant {
 
     /// Returns whether the prompt itself has exactly these declarations.
     pub(crate) fn has_own(&self, declared: &PromptDeclarations) -> bool {
-        self.own.canonical() == declared.canonical()
+        self.own.form() == declared.form()
     }
 
     /// Returns the paths that tools of the run cannot write.
@@ -237,7 +240,7 @@ impl Grant {
     /// Returns a path relative to the directory of the prompt, if it is below it.
     fn name(&self, path: &Path) -> String {
         let name = path.strip_prefix(&self.folder).unwrap_or(path);
-        name.display().to_string()
+        path_text(name)
     }
 
     /// Iterates over the tool names; `None` for a server, which names its own.
@@ -263,20 +266,10 @@ impl Grant {
 
 /// Describes the effects of a tool beyond reading below the prompt's directory.
 ///
-/// Returns the canonical form and a line for people. An agent is limited to the declarations of its
+/// Returns the declared tool and a line for people. An agent is limited to the declarations of its
 /// own prompt.
-/// Returns the address of a server that is a program.
-fn server_program(tool: &ToolDecl) -> Option<String> {
-    match &tool.kind {
-        ToolKind::McpServer { server, .. } if server_command(server).is_some() => {
-            Some(server.trim().to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
-    let place = folder.display().to_string();
+fn power(tool: &ToolDecl, folder: &Path) -> Option<(PowerKind, String)> {
+    let place = path_text(folder);
     match &tool.kind {
         ToolKind::Builtin { name } => {
             // A tool that does not exist here is not offered.
@@ -288,7 +281,7 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
                 _ => "a built-in tool",
             };
             let text = format!("{name}: {line}, in {}", quote_word(&place));
-            Some((json!(["builtin", name, place]), text))
+            Some((PowerKind::Builtin(name.clone()), text))
         }
         ToolKind::Command { name, command, .. } => {
             // An invalid command runs nothing.
@@ -299,7 +292,7 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
                 quote_word(name),
                 quote_word(&place)
             );
-            Some((json!(["command", name, words, place]), line))
+            Some((PowerKind::Command(name.clone(), words), line))
         }
         ToolKind::Agent { .. } => None,
         ToolKind::McpServer { server, names, .. } => {
@@ -309,15 +302,21 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
             );
             let shown = (quote_word(server), quote_word(&place));
             let line = format!("{which} of the MCP server {}, in {}", shown.0, shown.1);
-            Some((json!(["mcp", server, names, place]), line))
+            Some((PowerKind::Server(server.clone(), names.clone()), line))
         }
         other => {
             let words = format!("{other:?}");
-            Some((json!(["other", words, place]), words))
+            Some((PowerKind::Other(words.clone()), words))
         }
     }
 }
 
-fn digest(value: &Value) -> String {
-    format!("{:x}", Sha256::digest(value.to_string()))
+/// Returns the address of a server that is a program.
+fn server_program(tool: &ToolDecl) -> Option<String> {
+    match &tool.kind {
+        ToolKind::McpServer { server, .. } if server_command(server).is_some() => {
+            Some(server.trim().to_owned())
+        }
+        _ => None,
+    }
 }

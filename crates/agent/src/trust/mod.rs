@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod folder_trust;
+pub(crate) mod form;
 pub(crate) mod grant;
 pub(crate) mod prompt_trust;
 pub(crate) mod trust_file;

@@ -1,6 +1,7 @@
 //! The trust level of a prompt, and the permissions that follow from it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use logue_tools::ServerAccess;
 
@@ -53,7 +54,7 @@ impl PromptTrust {
     ///
     /// It is covered in the state in which it was judged with its caller, and not if it has changed
     /// since.
-    pub(crate) fn for_agent(&self, path: &str, declared: &PromptDeclarations) -> Self {
+    pub(crate) fn for_agent(&self, path: &Path, declared: &PromptDeclarations) -> Self {
         let Some(outer) = &self.0 else {
             return Self(None);
         };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::atomic_file::{private, temporary};
 use crate::trust::folder_trust::TrustedFolder;
+use crate::trust::form::path_text;
 use crate::trust::grant::Grant;
 
 /// The prompts, and the configuration files of directories, that the user trusts.
@@ -43,12 +44,49 @@ pub struct Trusted {
     pub at: u64,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct Content {
+/// The entries of a trust file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TrustEntries {
     version: u32,
-    prompts: Vec<Trusted>,
+    /// The prompts, the oldest first.
+    pub prompts: Vec<Trusted>,
+    /// The directories whose configuration file is trusted, the oldest first.
     #[serde(default)]
-    folders: Vec<TrustedFolder>,
+    pub folders: Vec<TrustedFolder>,
+}
+
+impl TrustEntries {
+    /// Parses the text of a trust file.
+    ///
+    /// A file of an earlier version has no entries, because its grants do not cover files.
+    ///
+    /// # Errors
+    /// Returns an error if the text is damaged or of a later version.
+    pub fn parse(text: &[u8]) -> io::Result<Self> {
+        let entries: Self = serde_json::from_slice(text)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if entries.version == FIRST {
+            return Ok(Self::default());
+        }
+        if entries.version != VERSION {
+            let message = format!("it has the version {}", entries.version);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(entries)
+    }
+
+    /// Returns the text of a trust file with these entries.
+    ///
+    /// # Errors
+    /// Returns an error if the entries cannot be written as JSON.
+    pub fn to_text(&self) -> io::Result<Vec<u8>> {
+        let mut entries = self.clone();
+        entries.version = VERSION;
+        let mut text = serde_json::to_vec_pretty(&entries)?;
+        text.push(b'\n');
+        Ok(text)
+    }
 }
 
 impl TrustFile {
@@ -78,23 +116,12 @@ impl TrustFile {
         Ok(self.content()?.folders)
     }
 
-    fn content(&self) -> io::Result<Content> {
-        let text = match std::fs::read(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
-            Err(error) => return Err(error),
-        };
-        let content: Content = serde_json::from_slice(&text)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        if content.version == FIRST {
-            // Its grants do not cover files, so none of them is trusted.
-            return Ok(Content::default());
+    fn content(&self) -> io::Result<TrustEntries> {
+        match std::fs::read(&self.path) {
+            Ok(text) => TrustEntries::parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TrustEntries::default()),
+            Err(error) => Err(error),
         }
-        if content.version != VERSION {
-            let message = format!("it has the version {}", content.version);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        Ok(content)
     }
 
     /// Returns whether a grant is trusted.
@@ -124,7 +151,7 @@ impl TrustFile {
     /// # Errors
     /// As [`list`](Self::list).
     pub fn known(&self, path: &Path) -> io::Result<Option<Trusted>> {
-        let path = path.display().to_string();
+        let path = path_text(path);
         Ok(self.list()?.into_iter().rfind(|one| one.path == path))
     }
 
@@ -149,7 +176,7 @@ impl TrustFile {
         servers: BTreeMap<String, ServerAccess>,
         now: Timestamp,
     ) -> io::Result<()> {
-        let path = path.display().to_string();
+        let path = path_text(path);
         let files = grant.files().into_iter();
         let files = files.map(|file| (file.name, file.content.label()));
         self.change(|prompts| {
@@ -172,7 +199,7 @@ impl TrustFile {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn remove(&self, path: &Path, grant: &str) -> io::Result<usize> {
-        let path = path.display().to_string();
+        let path = path_text(path);
         self.change(|prompts| {
             let before = prompts.len();
             prompts.retain(|one| one.path != path && one.grant != grant);
@@ -191,15 +218,13 @@ impl TrustFile {
         self.change_content(|content| change(&mut content.folders))
     }
 
-    fn change_content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> io::Result<T> {
+    fn change_content<T>(&self, change: impl FnOnce(&mut TrustEntries) -> T) -> io::Result<T> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private_folder(folder)?;
         let _lock = self.lock()?;
         let mut content = self.content()?;
         let changed = change(&mut content);
-        content.version = VERSION;
-        let mut text = serde_json::to_vec_pretty(&content)?;
-        text.push(b'\n');
+        let text = content.to_text()?;
         let folder = FolderHandle::open(folder)?;
         let name = self.path.file_name().unwrap_or_default();
         let (unfinished, mut file) = temporary(&folder, name, true)?;

@@ -6,7 +6,7 @@ mod folder;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use logue_agent::{Grant, GrantChange, TrustFile, Trusted};
+use logue_agent::{Grant, GrantChange, TrustFile, Trusted, path_text};
 use logue_harness::Clock as _;
 use serde_json::json;
 
@@ -45,7 +45,8 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
                     Some(folder) => folder::added(&file, &folder, arguments.json),
                     None => added(&file, path, &Settings::inspect()?, arguments),
                 };
-                text.push_str(&line?);
+                // What is trusted is shown even if a later path fails.
+                ignore_broken_pipe(print(&line?))?;
             }
         }
         TrustCommand::Explain(arguments) => {
@@ -110,7 +111,7 @@ fn added(
     }
     if arguments.json {
         let line = json!({
-            "path": place,
+            "path": path_text(&place),
             "grant": grant.id(),
             "declares": grant.lines(),
             "files": files_of(&grant),

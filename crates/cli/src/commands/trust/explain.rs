@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use logue_agent::{TrustFile, Trusted};
+use logue_agent::{TrustFile, Trusted, path_text};
 use serde_json::json;
 
 use super::{changed, declarations, files_of};
@@ -34,7 +34,7 @@ pub(super) fn explained(
             .map(|(path, (content, state))| json!({"path": path, "content": content, "state": state}))
             .collect();
         let line = json!({
-            "path": place,
+            "path": path_text(&place),
             "trusted": trusted,
             "reason": code(&reason),
             "grant": grant.id(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_agent::{GrantChange, TrustFile, TrustedFolder};
+use logue_agent::{GrantChange, TrustFile, TrustedFolder, path_text};
 use logue_harness::{Clock as _, SystemClock};
 use logue_source::{escape_line, quote_word};
 use serde_json::json;
@@ -39,14 +39,14 @@ pub(super) fn added(trust: &TrustFile, folder: &Path, as_json: bool) -> Result<S
     }
     if as_json {
         let line = json!({
-            "folder": real,
+            "folder": path_text(&real),
             "content": grants.content(),
             "grants": lines,
             "changes": changes,
         });
         return Ok(format!("{line}\n"));
     }
-    let name = single(&real.display().to_string());
+    let name = single(&path_text(&real));
     if grants.is_empty() {
         return Ok(format!(
             "{name}: nothing to trust, as its {PROJECT_FILE} grants nothing\n"
@@ -72,7 +72,7 @@ pub(super) fn explained(
     let changes = changes(trust, &grants)?;
     if as_json {
         let line = json!({
-            "folder": real,
+            "folder": path_text(&real),
             "trusted": reason.is_trusted(),
             "reason": code(reason),
             "content": grants.content(),
@@ -81,7 +81,7 @@ pub(super) fn explained(
         });
         return Ok(format!("{line}\n"));
     }
-    let name = single(&real.display().to_string());
+    let name = single(&path_text(&real));
     let level = if reason.is_trusted() {
         "trusted"
     } else {
@@ -93,7 +93,7 @@ pub(super) fn explained(
         text.push_str(&changed(&changes));
         text.push_str(&format!(
             "Run `logue trust add {}` to trust it as it is now.\n",
-            quote_word(&real.display().to_string())
+            quote_word(&path_text(&real))
         ));
     }
     Ok(text)

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use logue_agent::path_text;
 use logue_source::Span;
 use toml::de::{DeTable, DeValue};
 
@@ -302,7 +303,7 @@ fn root(value: &KeyValue<'_>) -> Option<String> {
     let path = path.canonicalize().unwrap_or(path);
     Some(format!(
         "opens {} to the tools of every prompt, for reading and for writing",
-        path.display()
+        path_text(&path)
     ))
 }
 
