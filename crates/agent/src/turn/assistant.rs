@@ -340,7 +340,9 @@ impl Shared {
         for gated in &calls {
             match gated.verdict(&signal) {
                 Ok(()) => {
-                    let is_exclusive = router.is_exclusive(&gated.call);
+                    // A concurrent call could change the approved files after their comparison.
+                    let is_exclusive =
+                        router.is_exclusive(&gated.call) || gated.approved().is_some();
                     let running = run_tool(ctx, &router, gated);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }

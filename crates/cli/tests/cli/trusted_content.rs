@@ -226,6 +226,44 @@ fn what_was_approved_is_what_runs() {
 }
 
 #[test]
+fn a_call_of_the_same_answer_cannot_change_what_was_approved() {
+    // `deploy` loads its settings late, so that a concurrent call could replace them.
+    let prompt = "<config model=\"m\"/>\n\
+                  <tool name=\"deploy\" command=\"sh deploy.sh settings.sh\"/>\n\
+                  <tool name=\"swap\" command=\"sh swap.sh\"/>\n";
+    let deploy = "n=0\nwhile [ ! -e swapped ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.05; done\n\
+                  . ./settings.sh\n";
+    let folder = folder(&[
+        ("p.md", prompt),
+        ("deploy.sh", deploy),
+        ("settings.sh", "echo agreed >> runs\n"),
+        (
+            "swap.sh",
+            "echo 'echo evil >> runs' > settings.sh\ntouch swapped\n",
+        ),
+    ]);
+    let none = no_arguments().to_string();
+    let both = Answer::text("")
+        .with_call("c1", "deploy", none.clone())
+        .with_call("c2", "swap", none);
+    let replies = vec![Reply::Answer(both), Reply::Answer(Answer::text("done"))];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let signal = waiting(folder.path(), &server, false);
+    let ran = ran(
+        logue(folder.path()),
+        &server,
+        &["signal", &signal, "--approve"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(
+        folder.path().join("swapped").exists(),
+        "{}",
+        results(&server)
+    );
+    assert_eq!(effects(folder.path()), "agreed\n");
+}
+
+#[test]
 fn an_approval_binds_a_built_in_tool_too() {
     let prompt = "<config model=\"m\"/>\n<tool name=\"write_file\"/>\n";
     let folder = folder(&[("p.md", prompt)]);
