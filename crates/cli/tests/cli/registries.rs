@@ -1,6 +1,7 @@
 //! Lists that occur in two crates or in the documentation have the same entries.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chatmd::{BUILTINS, BuiltinDeclaration};
@@ -78,4 +79,31 @@ fn the_documentation_lists_every_provider_and_variable() {
         }
         assert!(page.contains(&format!("`[{}]`", account.table)));
     }
+}
+
+/// The tests that the security model names exist.
+#[test]
+fn the_tests_of_the_security_model_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/security-model.md")).unwrap();
+    let words = text.split('`');
+    let named = words.filter(|word| word.contains("::") && *word != "::");
+    let folders = [
+        "crates/cli/tests/cli",
+        "crates/tools/tests/tools",
+        "crates/agent/tests/agent",
+    ];
+    let mut count = 0;
+    for name in named {
+        count += 1;
+        let (module, test) = name.split_once("::").unwrap();
+        let declared = format!("fn {test}(");
+        let mut files = folders
+            .map(|folder| root.join(folder).join(format!("{module}.rs")))
+            .into_iter();
+        let is_there = files
+            .any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains(&declared)));
+        assert!(is_there, "{name}");
+    }
+    assert!(count > 40, "{count}");
 }
