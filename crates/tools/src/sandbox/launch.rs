@@ -22,6 +22,7 @@ use rustix::process::{
 };
 
 use super::descriptors::receive_line;
+use super::filter::OpenCalls;
 use super::protocol::{
     LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
 };
@@ -45,6 +46,7 @@ pub(super) fn launch() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
+    close_inherited()?;
     // Signals and input of a terminal are for the program, not for its tools.
     let _ = rustix::process::setsid();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -57,6 +59,19 @@ fn serve() -> io::Result<()> {
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     control.write_all(&line)
+}
+
+/// Closes what the process that requests a command inherited from its own caller.
+///
+/// Nothing of this process is open yet but the standard streams.
+fn close_inherited() -> io::Result<()> {
+    let entries = std::fs::read_dir("/proc/self/fd")?.flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    for number in numbers.filter(|number| *number > 2).collect::<Vec<_>>() {
+        // The directory that was read is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
 }
 
 fn carry_out(
@@ -199,8 +214,12 @@ fn enter(
     }
     confine::restrict(confinement, descriptors, private)?;
     confine::drop_privileges()?;
-    if !confinement.network && filter::is_possible() {
-        filter::close_network()?;
+    if filter::is_possible() {
+        filter::apply(OpenCalls {
+            network: confinement.network,
+            // Bubblewrap creates a namespace for them.
+            objects: confinement.mounted,
+        })?;
     }
     Ok(())
 }

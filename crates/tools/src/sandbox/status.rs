@@ -15,7 +15,7 @@ pub struct SandboxProbe {
     pub landlock: Option<u32>,
     /// A bubblewrap that can create namespaces.
     pub bubblewrap: Option<PathBuf>,
-    /// Whether system calls can be filtered, which closes networks other than TCP.
+    /// Whether system calls can be filtered, which closes networks other than TCP, and keys.
     pub filter: bool,
 }
 
@@ -90,6 +90,10 @@ pub enum Protection {
     LocalSockets,
     /// Signals to processes outside.
     Signals,
+    /// Keys of the kernel, shared memory and message queues.
+    Objects,
+    /// Open descriptors of the calling program.
+    Descriptors,
     /// Processes that outlive the command.
     Leftovers,
     /// Memory, file size and number of processes.
@@ -97,13 +101,15 @@ pub enum Protection {
 }
 
 impl Protection {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Files,
         Self::Truncation,
         Self::Tcp,
         Self::OtherNetwork,
         Self::LocalSockets,
         Self::Signals,
+        Self::Objects,
+        Self::Descriptors,
         Self::Leftovers,
         Self::Limits,
     ];
@@ -118,6 +124,8 @@ impl fmt::Display for Protection {
             Self::OtherNetwork => "UDP and other networks",
             Self::LocalSockets => "sockets of local services",
             Self::Signals => "signals to other processes",
+            Self::Objects => "kernel keys and shared memory",
+            Self::Descriptors => "open descriptors",
             Self::Leftovers => "leftover processes",
             Self::Limits => "memory and processes",
         })
@@ -185,9 +193,9 @@ impl SandboxStatus {
             Protection::Truncation => landlock >= 3 || wrapped,
             Protection::Tcp => landlock >= 4 || wrapped || filtered,
             Protection::OtherNetwork => wrapped || filtered,
-            Protection::LocalSockets => filtered,
+            Protection::LocalSockets | Protection::Objects => filtered,
             Protection::Signals => landlock >= 6 || wrapped,
-            Protection::Leftovers | Protection::Limits => supervised,
+            Protection::Descriptors | Protection::Leftovers | Protection::Limits => supervised,
         };
         let (enforced, missing) = wanted.partition(holds);
         Self {

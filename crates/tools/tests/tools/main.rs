@@ -14,6 +14,7 @@ mod mcp_login;
 mod patches;
 mod routing;
 mod sandbox;
+mod sandbox_calls;
 mod search;
 mod shell;
 mod writing;

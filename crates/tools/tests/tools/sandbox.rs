@@ -15,14 +15,14 @@ use logue_tools::sandbox::{Protection, Sandbox, SandboxMode, probe};
 use logue_tools::{Python, Roots, ShellOptions, ShellTool, Tool, ToolInvocation, ToolResult};
 use serde_json::json;
 
-fn options(mode: SandboxMode) -> ShellOptions {
+pub(crate) fn options(mode: SandboxMode) -> ShellOptions {
     ShellOptions::default()
         .with_environment(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())])
         .with_sandbox(Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox")).with_mode(mode))
 }
 
 /// The ways of confinement that this machine has. Everything is tested with each.
-fn modes() -> Vec<SandboxMode> {
+pub(crate) fn modes() -> Vec<SandboxMode> {
     let mut modes = vec![SandboxMode::Auto];
     if probe().bubblewrap.is_some() {
         modes.push(SandboxMode::Bubblewrap);
@@ -36,7 +36,7 @@ async fn call(tool: &dyn Tool, arguments: serde_json::Value) -> ToolResult {
     tool.call(call).await
 }
 
-async fn sh(folder: &Path, script: &str, options: ShellOptions) -> ToolResult {
+pub(crate) async fn sh(folder: &Path, script: &str, options: ShellOptions) -> ToolResult {
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let tool = ShellTool::new("t", "sh -c", None, &roots, options).unwrap();
     call(&tool, json!({"arguments": [script]})).await
@@ -529,16 +529,17 @@ fn a_sandbox_says_what_it_does_not_do() {
         none.status().to_string(),
         "no sandbox: there is no launcher to confine it; NOT confined: files outside its directories, \
          truncation of files outside, TCP, UDP and other networks, sockets of local services, signals to \
-         other processes, leftover processes, memory and processes"
+         other processes, kernel keys and shared memory, open descriptors, leftover processes, memory \
+         and processes"
     );
     none.check().unwrap();
     let launched = Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox"));
     let off = launched.clone().with_mode(SandboxMode::Off);
     assert_eq!(
         off.status().to_string(),
-        "no sandbox: it is switched off; confined: leftover processes, memory and processes; \
-         NOT confined: files outside its directories, truncation of files outside, TCP, UDP and other \
-         networks, sockets of local services, signals to other processes"
+        "no sandbox: it is switched off; confined: open descriptors, leftover processes, memory and \
+         processes; NOT confined: files outside its directories, truncation of files outside, TCP, UDP and other \
+         networks, sockets of local services, signals to other processes, kernel keys and shared memory"
     );
     let mut required = off;
     required.required = true;
