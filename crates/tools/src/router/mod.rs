@@ -13,7 +13,7 @@ mod schemas;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use logue_message::ToolCall;
+use logue_message::{CallKind, ToolCall};
 
 pub use batch::Batch;
 pub use cancel::RouterHandle;
@@ -48,6 +48,10 @@ pub struct ToolRequest<'a> {
     pub approved: Option<&'a str>,
     /// The conversation of the call, for cancellation within one conversation.
     pub conversation: Option<&'a str>,
+    /// The call of the model, if a person has replaced its arguments, with its fingerprint.
+    ///
+    /// The files of both calls must be as they were when the person decided.
+    pub edited_from: Option<(&'a ToolCall, Option<&'a str>)>,
 }
 
 impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
@@ -56,6 +60,7 @@ impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
             call,
             approved: None,
             conversation: None,
+            edited_from: None,
         }
     }
 }
@@ -65,6 +70,13 @@ impl<'a> ToolRequest<'a> {
     #[must_use]
     pub fn with_approval(mut self, fingerprint: Option<&'a str>) -> Self {
         self.approved = fingerprint;
+        self
+    }
+
+    /// Sets the call whose arguments were replaced, with its fingerprint when it was shown.
+    #[must_use]
+    pub fn with_original(mut self, call: &'a ToolCall, fingerprint: Option<&'a str>) -> Self {
+        self.edited_from = Some((call, fingerprint));
         self
     }
 
@@ -174,6 +186,34 @@ impl Router {
         Some(approval_fingerprint(call, effect.as_deref()))
     }
 
+    /// Checks the arguments of a call that a person has edited, without running it.
+    ///
+    /// The schema applies to every tool, also to one that checks its arguments.
+    ///
+    /// # Errors
+    /// Returns the violations, for a person.
+    pub fn check(&self, call: &ToolCall) -> Result<(), String> {
+        let Some(tool) = self.toolbox.get(&call.name) else {
+            return Err(format!("no tool named `{}` is declared", call.name));
+        };
+        let definition = tool.definition();
+        let split = call.arguments.split_deadline(&definition.parameters);
+        let split = split.map_err(|error| error.to_string())?;
+        if call.kind == CallKind::Custom {
+            return Ok(());
+        }
+        let object = split.arguments.object();
+        let object = object.map_err(|error| format!("the arguments are {error}"))?;
+        self.schemas
+            .check_object(object, definition)
+            .map_err(|violations| {
+                format!(
+                    "the arguments are not what `{}` takes{violations}",
+                    call.name
+                )
+            })
+    }
+
     async fn run(&self, request: ToolRequest<'_>, mut in_flight: InFlightCall) -> ToolResult {
         let ToolRequest { call, approved, .. } = request;
         let Some(tool) = self.toolbox.get(&call.name) else {
@@ -195,6 +235,14 @@ impl Router {
             return ToolResult::error("E-TOOL-CANCELLED", what);
         }
         let invocation = ToolInvocation::new(&call.id, arguments);
+        if let Some((original, shown)) = request.edited_from
+            && self.fingerprint(original, None).await.as_deref() != shown
+        {
+            return ToolResult::stale(format_args!(
+                "what a call of `{}` executes has changed since the edited one was approved",
+                call.name
+            ));
+        }
         let effect = match approved {
             Some(_) => tool.fingerprint(invocation).await,
             None => None,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logue_message::schema::Schema;
 use logue_message::{Arguments, CallKind, ToolCall, ToolDefinition};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Maximum number of violations reported to the model per call.
 const MAX_REPORTED: usize = 5;
@@ -52,6 +52,18 @@ impl Schemas {
         let object = arguments
             .object()
             .map_err(|error| format!("the arguments are {error}"))?;
+        self.check_object(object, definition).map_err(|violations| {
+            let name = &definition.name;
+            format!("the arguments are not what `{name}` takes, so it was not run{violations}")
+        })
+    }
+
+    /// Validates an object; the error is a list of the violations, each on a line.
+    pub(super) fn check_object(
+        &self,
+        object: Map<String, Value>,
+        definition: &ToolDefinition,
+    ) -> Result<(), String> {
         let Some(schema) = self.of(definition) else {
             return Ok(());
         };
@@ -59,8 +71,7 @@ impl Schemas {
         if faults.is_empty() {
             return Ok(());
         }
-        let name = &definition.name;
-        let mut message = format!("the arguments are not what `{name}` takes, so it was not run");
+        let mut message = String::new();
         for fault in faults.iter().take(MAX_REPORTED) {
             message.push_str(&format!("\n- {fault}"));
         }
