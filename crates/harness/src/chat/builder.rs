@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    CompiledGraph, ElementType, Field, FieldType, IdSource, Reducer, SignalDescriptor, TypedElement,
+    BoxFuture, CompiledGraph, ElementType, Field, FieldType, IdSource, Reducer, SignalDescriptor,
+    TypedElement,
 };
 use logue_message::ChatMessage;
 use serde_json::{Map, Value};
@@ -53,6 +54,14 @@ type KeptFailures = dyn Fn(&str) -> bool + Send + Sync;
 type PayloadCheck =
     dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
 
+/// Returns the payload that is stored for one that was checked, or the violation in it.
+type PayloadPreparation = dyn Fn(
+        SignalDescriptor,
+        Map<String, Value>,
+    ) -> BoxFuture<'static, Result<Map<String, Value>, String>>
+    + Send
+    + Sync;
+
 /// Returns the payload of a turn whose time to wait is over.
 type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync;
 
@@ -65,6 +74,7 @@ pub(super) struct Settings {
     pub(super) classifier: Box<dyn Classifier>,
     pub(super) error_messages: Box<dyn ErrorMessages>,
     pub(super) payload_check: Option<Box<PayloadCheck>>,
+    pub(super) payload_preparation: Option<Box<PayloadPreparation>>,
     pub(super) kept_failures: Option<Box<KeptFailures>>,
     pub(super) expiry: Option<Box<Expiry>>,
     pub(super) contradiction: Option<Box<Contradiction>>,
@@ -98,6 +108,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 classifier: Box::new(DefaultClassifier),
                 error_messages: Box::new(DefaultErrorMessages),
                 payload_check: None,
+                payload_preparation: None,
                 kept_failures: None,
                 expiry: None,
                 contradiction: None,
@@ -130,6 +141,24 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
         + 'static,
     ) -> Self {
         self.settings.payload_check = Some(Box::new(check));
+        self
+    }
+
+    /// Sets the last step before a checked payload is stored and its suspension consumed.
+    ///
+    /// It returns the payload to store, for example with the state of files at the time of the signal,
+    /// or the violation in it. It may run for a signal that another one precedes.
+    pub fn with_payload_preparation(
+        mut self,
+        prepare: impl Fn(
+            SignalDescriptor,
+            Map<String, Value>,
+        ) -> BoxFuture<'static, Result<Map<String, Value>, String>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.settings.payload_preparation = Some(Box::new(prepare));
         self
     }
 

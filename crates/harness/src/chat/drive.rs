@@ -112,24 +112,30 @@ impl<E: Send + 'static> Inner<E> {
         Ok(Box::pin(merged.with_ports(ports).run()))
     }
 
-    /// Checks that a suspended turn can continue with a payload. Nothing is consumed.
-    pub(super) fn check_payload(
+    /// Checks that a suspended turn can continue with a payload, and returns the one to store.
+    ///
+    /// Nothing is consumed.
+    pub(super) async fn prepared_payload(
         &self,
         suspension: &Suspension,
-        payload: &Map<String, Value>,
-    ) -> Result<(), SignalError> {
+        mut payload: Map<String, Value>,
+    ) -> Result<Map<String, Value>, SignalError> {
         if payload.contains_key(MESSAGES) {
             return Err(SignalError::PayloadInvalid {
                 message: "a signal may not replace the conversation (`messages`)".to_owned(),
             });
         }
         if let Some(check) = &self.settings.payload_check {
-            check(&descriptor_of(suspension), payload)
+            check(&descriptor_of(suspension), &payload)
                 .map_err(|message| SignalError::PayloadInvalid { message })?;
         }
+        if let Some(prepare) = &self.settings.payload_preparation {
+            let prepared = prepare(descriptor_of(suspension), payload).await;
+            payload = prepared.map_err(|message| SignalError::PayloadInvalid { message })?;
+        }
         let paused = paused_of(suspension)?;
-        match paused.merge(&self.graph, payload) {
-            Ok(_) => Ok(()),
+        match paused.merge(&self.graph, &payload) {
+            Ok(_) => Ok(payload),
             Err(error) => Err(SignalError::PayloadInvalid {
                 message: error.diagnostic(),
             }),

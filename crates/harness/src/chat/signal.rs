@@ -155,7 +155,7 @@ impl<E: Send + 'static> Inner<E> {
         let requested = payload.clone();
         let mut payload = payload;
         if waiting.status == SuspensionStatus::Suspended {
-            self.check_payload(&waiting, &payload)?;
+            payload = self.prepared_payload(&waiting, payload).await?;
             if let Some(instead) = self
                 .settings
                 .expiry

@@ -213,6 +213,30 @@ async fn a_resumed_turn_that_fails_is_over() {
 }
 
 #[tokio::test]
+async fn a_checked_payload_is_completed_before_it_is_stored() {
+    let stage = Stage::new();
+    let builder = stage
+        .builder()
+        .with_payload_preparation(|descriptor, mut payload| {
+            Box::pin(async move {
+                let word = payload.get("approval").and_then(Value::as_str);
+                if word != Some("yes") {
+                    return Err(format!("{} is no {word:?}", descriptor.signal_id));
+                }
+                payload.insert("approval".to_owned(), "yes, at noon".into());
+                Ok(payload)
+            })
+        });
+    let chat = builder.build().unwrap();
+    drop(chat.send("s", ChatMessage::user("wait 1")).await);
+    let target = SignalTarget::Signal("sig-wait 1");
+    let error = chat.signal(target, approval("perhaps")).await.unwrap_err();
+    assert_eq!(error.category(), "suspension_resume_payload_invalid");
+    let resumed = chat.signal(target, approval("yes")).await.unwrap();
+    assert_eq!(texts(&resumed), ["resumed: yes, at noon"]);
+}
+
+#[tokio::test]
 async fn a_chat_may_know_better_what_a_signal_must_carry() {
     let stage = Stage::new();
     let builder = stage.builder().with_payload_check(|descriptor, payload| {
