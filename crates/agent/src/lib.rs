@@ -49,10 +49,11 @@ pub use permission::approval::{
 };
 pub use permission::approver::{ApprovalRequest, ApprovalResponse, Approver};
 pub use permission::audit::{
-    AUDIT_FAILED, AuditError, AuditLog, AuditRecord, NoAudit, SessionAudit,
+    AUDIT_FAILED, AuditEdit, AuditError, AuditLog, AuditRecord, NoAudit, SessionAudit,
 };
 pub use permission::audit_file::AuditFile;
 pub use permission::decision_source::{DecisionSource, PermissionDecision};
+pub use permission::edit::{ArgumentsEditError, EDITS, EditedCall, edited_approval_payload};
 pub use permission::permissions::Permissions;
 pub use permission::rules::{
     Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules,

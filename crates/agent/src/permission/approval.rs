@@ -3,7 +3,7 @@
 //! A turn that requires approval suspends with a descriptor whose metadata lists the calls. The
 //! signal's payload has the field `approval`: `approve` or `deny` for all calls, or an object with
 //! one of them per call id. A call that the object omits does not run. The field `note` may contain
-//! text for the model.
+//! text for the model, and the field `edits` arguments that replace those of a call, by its id.
 //!
 //! The metadata contains a preview of each call (`calls[].preview`) and a fingerprint
 //! (`calls[].fingerprint`) of its tool, its arguments and the files that it executes. It is compared
@@ -15,13 +15,14 @@ use std::time::Duration;
 use logue_graph::{SignalDescriptor, State};
 use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
-use logue_message::{ChatMessage, Role, ToolCall};
+use logue_message::{CallKind, ChatMessage, Role, ToolCall};
 use logue_source::{escape_json, escape_unambiguous};
 use logue_tools::Preview;
 use serde_json::{Map, Value, json};
 
 use crate::permission::audit::AUDIT_FAILED;
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
+use crate::permission::edit::{EDITS, EditedCall, requested_arguments, stored_arguments};
 use crate::permission::rules::Permission;
 
 /// The field of the state, and of a signal's payload, with the decision.
@@ -53,6 +54,8 @@ pub(crate) struct PendingCall {
     pub(crate) preview: Option<Preview>,
     /// The fingerprint of the call when approval was requested.
     pub(crate) fingerprint: Option<String>,
+    /// The arguments that replace those of the call.
+    pub(crate) edited: Option<EditedCall>,
 }
 
 /// The decision of a person about a call.
@@ -122,6 +125,15 @@ impl PendingCall {
             note: String::new(),
             preview: None,
             fingerprint: None,
+            edited: None,
+        }
+    }
+
+    /// Returns the call that runs.
+    pub(crate) fn effective(&self) -> ToolCall {
+        match &self.edited {
+            Some(edited) => edited.applied(&self.call),
+            None => self.call.clone(),
         }
     }
 
@@ -200,6 +212,9 @@ pub(crate) fn descriptor(
             if let Some(fingerprint) = &gated.fingerprint {
                 question["fingerprint"] = json!(fingerprint);
             }
+            if call.kind == CallKind::Custom {
+                question["kind"] = json!("custom");
+            }
             question["why"] = json!(gated.decision.by);
             question
         })
@@ -246,7 +261,13 @@ pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String
     is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), expiry)]))
 }
 
+/// The form of a decision, for errors.
+const FORM: &str = "`approval` is \"approve\", \"deny\", or an object that gives one of them for \
+                    each call by its id";
+
 /// Checks that a signal's payload decides about the calls of `descriptor`.
+///
+/// The tools check edited arguments when the signal is accepted.
 ///
 /// # Errors
 /// Returns a description of the first problem in the payload.
@@ -254,19 +275,53 @@ pub fn check_approval(
     descriptor: &SignalDescriptor,
     payload: &Map<String, Value>,
 ) -> Result<(), String> {
-    const FORM: &str = "`approval` is \"approve\", \"deny\", or an object that gives one of them \
-                        for each call by its id";
     for field in [NOTE, DECIDED_BY] {
         if payload.get(field).is_some_and(|text| !text.is_string()) {
             return Err(format!("`{field}` is a text"));
         }
     }
-    let is_known = |key: &String| [APPROVAL, NOTE, DECIDED_BY].contains(&key.as_str());
+    let is_known = |key: &String| [APPROVAL, NOTE, DECIDED_BY, EDITS].contains(&key.as_str());
     if let Some(field) = payload.keys().find(|key| !is_known(key)) {
         return Err(format!("unknown field `{field}` in an approval: {FORM}"));
     }
     let ids = call_ids(descriptor.metadata.as_ref());
-    match payload.get(APPROVAL) {
+    check_decisions(payload.get(APPROVAL), &ids)?;
+    match payload.get(EDITS) {
+        None => Ok(()),
+        Some(Value::Object(edits)) => edits
+            .iter()
+            .try_for_each(|(id, arguments)| check_edit(payload, &ids, id, arguments)),
+        Some(_) => Err("`edits` is an object with the arguments of calls by their ids".to_owned()),
+    }
+}
+
+/// Checks that an edit replaces the arguments of an approved call.
+fn check_edit(
+    payload: &Map<String, Value>,
+    ids: &[&str],
+    id: &str,
+    arguments: &Value,
+) -> Result<(), String> {
+    if !ids.contains(&id) {
+        let known = ids.join(", ");
+        return Err(format!("no call `{id}` waits; these do: {known}"));
+    }
+    let approval = payload.get(APPROVAL).unwrap_or(&Value::Null);
+    let decision = Decision::parse(approval.get(id).unwrap_or(approval));
+    if decision != Some(Decision::Approve) {
+        return Err(format!("the call `{id}` is edited and not approved"));
+    }
+    if !(arguments.is_object() || arguments.is_string()) {
+        return Err(format!(
+            "the edited arguments of `{id}` are neither an object nor the text of one"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a decision is about every call, and about no other.
+fn check_decisions(approval: Option<&Value>, ids: &[&str]) -> Result<(), String> {
+    match approval {
         None => Err(format!("the payload has no `approval`: {FORM}")),
         Some(Value::Object(decisions)) => {
             for (id, word) in decisions {
@@ -316,9 +371,20 @@ pub(crate) fn contradiction(
         let decisions = ids.iter().map(|id| signal.decision(id));
         decisions.map(decision_word).collect()
     };
-    let first = words(earlier);
-    if first == words(later) {
+    let metadata = waiting.metadata.as_ref();
+    let mut first = words(earlier);
+    let differs = |(id, word): (&&str, &&str)| {
+        *word == APPROVED
+            && stored_arguments(metadata, earlier, id) != requested_arguments(metadata, later, id)
+    };
+    if first == words(later) && !ids.iter().zip(&first).any(differs) {
         return None;
+    }
+    let edits = earlier.get(EDITS);
+    for (id, word) in ids.iter().zip(&mut first) {
+        if edits.is_some_and(|edits| edits.get(*id).is_some()) {
+            *word = "approved with edited arguments";
+        }
     }
     let seconds = earlier
         .get(APPROVAL)
@@ -343,9 +409,11 @@ pub(crate) fn contradiction(
     })
 }
 
+const APPROVED: &str = "approved";
+
 const fn decision_word(decision: Option<Decision>) -> &'static str {
     match decision {
-        Some(Decision::Approve) => "approved",
+        Some(Decision::Approve) => APPROVED,
         Some(Decision::Deny | Decision::Expired(_)) | None => "denied",
     }
 }

@@ -2,9 +2,11 @@
 
 use logue_harness::BoxFuture;
 use logue_message::ToolCall;
-use logue_tools::Preview;
+use logue_tools::{Preview, Router};
 
 use crate::permission::decision_source::DecisionSource;
+use crate::permission::edit::{ArgumentsEditError, EditedCall};
+use crate::permission::permissions::Permissions;
 
 /// Decides about calls while the turn runs.
 pub trait Approver: Send + Sync {
@@ -24,6 +26,21 @@ pub struct ApprovalRequest<'a> {
     pub preview: Option<&'a Preview>,
     /// The source of the permission that requires approval.
     pub why: &'a DecisionSource,
+    pub(crate) router: &'a Router,
+    pub(crate) permissions: &'a Permissions,
+}
+
+impl ApprovalRequest<'_> {
+    /// Checks arguments that replace those of the call.
+    ///
+    /// The result has the preview of the edited call, for the person who approves it with
+    /// [`ApprovalResponse::with_edit`].
+    ///
+    /// # Errors
+    /// Returns an error if the arguments are not what the tool takes, or if a rule denies the tool.
+    pub async fn edited(&self, arguments: &str) -> Result<EditedCall, ArgumentsEditError> {
+        EditedCall::check(self.router, self.permissions, self.call, arguments).await
+    }
 }
 
 /// The decision about a call.
@@ -36,6 +53,8 @@ pub struct ApprovalResponse {
     pub note: String,
     /// Whether the decision was made for this call only, not for its tool.
     pub asked: bool,
+    /// The arguments with which an approved call runs instead of its own.
+    pub edited: Option<EditedCall>,
 }
 
 impl ApprovalResponse {
@@ -45,7 +64,15 @@ impl ApprovalResponse {
             approved,
             note: String::new(),
             asked: true,
+            edited: None,
         }
+    }
+
+    /// Replaces the arguments of the call.
+    #[must_use]
+    pub fn with_edit(mut self, edited: EditedCall) -> Self {
+        self.edited = Some(edited);
+        self
     }
 
     /// Sets the text for the model.
@@ -55,10 +82,11 @@ impl ApprovalResponse {
         self
     }
 
-    /// Marks the decision as one about all calls of the tool.
+    /// Marks the decision as one about all calls of the tool, with their own arguments.
     #[must_use]
-    pub const fn for_tool(mut self) -> Self {
+    pub fn for_tool(mut self) -> Self {
         self.asked = false;
+        self.edited = None;
         self
     }
 }

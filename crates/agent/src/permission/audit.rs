@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use logue_harness::store::SharedStore;
 use logue_harness::{BoxFuture, Clock};
-use logue_message::ToolCall;
+use logue_message::{Arguments, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::permission::decision_source::DecisionSource;
+use crate::permission::edit::EditedCall;
 use crate::transcript::redaction::Redaction;
 
 /// The category of a turn whose decisions could not be recorded.
@@ -41,6 +42,9 @@ pub struct AuditRecord {
     /// The fingerprint of the call when it was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The arguments with which the person replaced those of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<AuditEdit>,
     /// `allow` or `deny`.
     pub decision: String,
     /// The source of the decision.
@@ -48,6 +52,29 @@ pub struct AuditRecord {
     /// The note of the person who decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// The edited arguments of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AuditEdit {
+    /// `sha256:` of the arguments that ran.
+    pub arguments: String,
+    /// The command or change of the edited call, or its arguments; at most 4096 characters.
+    pub shown: String,
+    /// The fingerprint of the edited call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+impl AuditEdit {
+    pub(crate) fn new(edited: &EditedCall) -> Self {
+        Self {
+            arguments: hash(&edited.arguments),
+            shown: edited.shown().to_owned(),
+            fingerprint: edited.fingerprint.clone(),
+        }
+    }
 }
 
 impl AuditRecord {
@@ -61,20 +88,30 @@ impl AuditRecord {
 
     /// Hashes the arguments of a call.
     pub(crate) fn hash_of(call: &ToolCall) -> String {
-        format!("sha256:{:x}", Sha256::digest(call.arguments.as_str()))
+        hash(&call.arguments)
     }
 
     /// Returns the stored form: redacted, then cut, so that no half of a secret remains.
     pub(crate) fn to_json(&self, redaction: &Redaction) -> Value {
         let mut record = self.clone();
-        let shown = redaction.text(&self.shown);
-        record.shown = match shown.char_indices().nth(SHOWN) {
-            Some((at, _)) => format!("{}…", shown.get(..at).unwrap_or_default()),
-            None => shown.into_owned(),
-        };
+        record.shown = shortened(&redaction.text(&self.shown));
+        if let Some(edited) = &mut record.edited {
+            edited.shown = shortened(&redaction.text(&edited.shown));
+        }
         record.note = redaction.text(&self.note).into_owned();
         // Every field is text, so this is an object.
         serde_json::to_value(record).unwrap_or_default()
+    }
+}
+
+fn hash(arguments: &Arguments) -> String {
+    format!("sha256:{:x}", Sha256::digest(arguments.as_str()))
+}
+
+fn shortened(shown: &str) -> String {
+    match shown.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", shown.get(..at).unwrap_or_default()),
+        None => shown.to_owned(),
     }
 }
 

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::permission::approval::{ApprovalSignal, Decision, PendingCall};
 use crate::permission::approver::ApprovalRequest;
-use crate::permission::audit::{AUDIT_FAILED, AuditError, AuditRecord};
+use crate::permission::audit::{AUDIT_FAILED, AuditEdit, AuditError, AuditRecord};
 use crate::permission::decision_source::DecisionSource;
+use crate::permission::edit::{EditedCall, edit_in};
 use crate::permission::rules::Permission;
 use crate::turn::assistant::Assistant;
 use crate::turn::listener::TurnEvent;
@@ -41,6 +42,8 @@ impl Assistant {
                     call: &gated.call,
                     preview: gated.preview.as_ref(),
                     why: &gated.decision.by,
+                    router,
+                    permissions: &self.permissions,
                 };
                 let Some(answer) = approver.ask(question).await else {
                     break;
@@ -54,6 +57,8 @@ impl Assistant {
                     asked: answer.asked,
                 };
                 gated.note = answer.note;
+                let edited = answer.edited.filter(|_| answer.approved);
+                gated.edited = edited.filter(|edited| edited.differs_from(&gated.call));
             }
         }
         let decided = calls
@@ -76,6 +81,11 @@ impl Assistant {
         signal: &ApprovalSignal<'_>,
     ) {
         let waited = |gated: &&PendingCall| gated.decision.permission == Permission::Ask;
+        for gated in calls.iter_mut().filter(|gated| waited(&&**gated)) {
+            let is_approved = signal.decision(&gated.call.id) == Some(Decision::Approve);
+            let edited = edit_in(ctx.state(), &gated.call.id);
+            gated.edited = edited.filter(|_| is_approved);
+        }
         let decided = calls.iter().filter(waited);
         if let Err(error) = self.record(ctx, decided, Some(signal)).await {
             for gated in calls {
@@ -116,6 +126,7 @@ impl Assistant {
                     agent: self.permissions.agent.clone(),
                     shown: shown.unwrap_or_else(|| gated.call.arguments.as_str().to_owned()),
                     fingerprint: gated.fingerprint.clone(),
+                    edited: gated.edited.as_ref().map(AuditEdit::new),
                     decision: if allowed { "allow" } else { "deny" }.to_owned(),
                     by,
                     note,
@@ -149,7 +160,11 @@ impl PendingCall {
     pub(crate) fn approved(&self) -> Option<&str> {
         let asked = self.decision.permission == Permission::Ask
             || matches!(self.decision.by, DecisionSource::Terminal { .. });
-        asked.then(|| self.fingerprint.as_deref().unwrap_or_default())
+        let fingerprint = match &self.edited {
+            Some(edited) => &edited.fingerprint,
+            None => &self.fingerprint,
+        };
+        asked.then(|| fingerprint.as_deref().unwrap_or_default())
     }
 
     /// Returns the part of the decision that a suspended turn stores beside the permission.
@@ -160,6 +175,7 @@ impl PendingCall {
             "note": self.note,
             "shown": preview.map(|preview| &preview.text),
             "fingerprint": self.fingerprint,
+            "edited": self.edited.as_ref().map(EditedCall::to_json),
         })
     }
 
@@ -174,5 +190,6 @@ impl PendingCall {
         self.note = text("note").unwrap_or_default();
         self.preview = text("shown").map(Preview::new);
         self.fingerprint = text("fingerprint");
+        self.edited = kept.get("edited").and_then(EditedCall::from_json);
     }
 }

@@ -33,6 +33,7 @@ use tracing::Instrument as _;
 use crate::permission::approval::{
     APPROVAL, ApprovalSignal, DECIDED_BY, NOTE, PendingCall, descriptor, pending_message,
 };
+use crate::permission::edit::EDITS;
 use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
@@ -137,7 +138,8 @@ impl Assistant {
             .with(Field::new(CALLS, FieldType::Map))
             .with(Field::new(APPROVAL, FieldType::Any))
             .with(Field::new(NOTE, FieldType::String))
-            .with(Field::new(DECIDED_BY, FieldType::String));
+            .with(Field::new(DECIDED_BY, FieldType::String))
+            .with(Field::new(EDITS, FieldType::Any));
         // The turn enforces the request limit; the engine's step limit must be higher.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
@@ -300,7 +302,8 @@ impl Shared {
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
-            .with(DECIDED_BY, json!(""));
+            .with(DECIDED_BY, json!(""))
+            .with(EDITS, Value::Null);
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
@@ -336,14 +339,14 @@ impl Shared {
         let made = assistant.requests_made(&progress);
         let agents = assistant.budget.part(made, assistant.max_requests as u64);
         let router = self.router.current().await;
+        let effective: Vec<ToolCall> = calls.iter().map(PendingCall::effective).collect();
         let mut batch = router.batch();
-        for gated in &calls {
+        for (gated, call) in calls.iter().zip(&effective) {
             match gated.verdict(&signal) {
                 Ok(()) => {
                     // A concurrent call could change the approved files after their comparison.
-                    let is_exclusive =
-                        router.is_exclusive(&gated.call) || gated.approved().is_some();
-                    let running = run_tool(ctx, &router, gated);
+                    let is_exclusive = router.is_exclusive(call) || gated.approved().is_some();
+                    let running = run_tool(ctx, &router, gated, call);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
@@ -356,14 +359,21 @@ impl Shared {
         // next request; in the conversation the results are in the order of their calls.
         let mut results = vec![None; calls.len()];
         while let Some((index, outcome)) = batch.next().await {
-            let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
+            let (Some(gated), Some(call), Some(place)) = (
+                calls.get(index),
+                effective.get(index),
+                results.get_mut(index),
+            ) else {
                 continue;
             };
             for SchemaWarning { tool, reason, .. } in self.router.take_schema_warnings() {
                 ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
-            let call = Arc::new(gated.call.clone());
-            let text = self.assistant.routing.model_text(&outcome);
+            let call = Arc::new(call.clone());
+            let notice = gated.edited.as_ref();
+            let notice = notice.map(|edited| edited.notice(call.kind));
+            let routing = &self.assistant.routing;
+            let text = routing.model_text(&outcome, notice.as_deref());
             let result = ChatMessage::tool(call.id.clone(), text.clone());
             let result = Arc::new(result.with_name(call.name.clone()));
             ctx.journal(result.to_json()).await?;
@@ -380,6 +390,7 @@ impl Shared {
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
             .with(DECIDED_BY, json!(""))
+            .with(EDITS, Value::Null)
             .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
@@ -391,13 +402,16 @@ fn run_tool<'a>(
     ctx: &'a NodeContext<TurnEvent>,
     router: &'a Router,
     gated: &'a PendingCall,
+    call: &'a ToolCall,
 ) -> BoxFuture<'a, ToolResult> {
-    let call = &gated.call;
-    let running = router.call(
-        ToolRequest::from(call)
-            .with_conversation(ctx.session_id())
-            .with_approval(gated.approved()),
-    );
+    let request = ToolRequest::from(call)
+        .with_conversation(ctx.session_id())
+        .with_approval(gated.approved());
+    let request = match gated.edited {
+        Some(_) => request.with_original(&gated.call, gated.fingerprint.as_deref()),
+        None => request,
+    };
+    let running = router.call(request);
     Box::pin(async move {
         ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));
         let span = spans::calling(ctx, call);

@@ -8,6 +8,7 @@ use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
 
 use crate::permission::approval::{check_approval, contradiction, expired};
+use crate::permission::edit::checked_edits;
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::BUDGET_EXCEEDED;
 use crate::turn::listener::TurnEvent;
@@ -29,11 +30,21 @@ pub fn chat(
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 ) -> Result<ChatHarness<TurnEvent>, TurnError> {
+    let router = assistant.routing.router(assistant.toolbox.clone());
+    let permissions = assistant.permissions.clone();
+    let checking = Arc::new((router, permissions));
     let graph = assistant.graph(Arc::clone(&ids));
     let graph = graph.map_err(|error| internal(error.to_string()))?;
     ChatHarness::builder(graph, store, clock, ids)
         .with_classifier(bucket)
         .with_payload_check(check_approval)
+        .with_payload_preparation(move |descriptor, payload| {
+            let checking = Arc::clone(&checking);
+            Box::pin(async move {
+                let (router, permissions) = &*checking;
+                checked_edits(router, permissions, &descriptor, payload).await
+            })
+        })
         .with_kept_failures(|category| category == BUDGET_EXCEEDED)
         .with_expiry(expired)
         .with_contradiction_check(contradiction)

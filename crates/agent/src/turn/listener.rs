@@ -48,7 +48,7 @@ pub enum TurnEvent {
     Calling(String),
     /// A message of the turn is complete: an answer of the model, or the result of a tool.
     MessageCompleted(Arc<ChatMessage>),
-    /// A tool starts.
+    /// A tool starts, with the arguments that run.
     ToolStarted(Arc<ToolCall>),
     /// The arguments of a tool are not checked, because its schema is not usable. Emitted once a tool.
     Unchecked {

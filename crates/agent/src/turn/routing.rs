@@ -57,12 +57,17 @@ impl Routing {
             .with_handle(self.cancellation.clone())
     }
 
-    /// Returns the text of a result for the model.
-    pub(crate) fn model_text(&self, outcome: &ToolResult) -> String {
-        if self.envelope {
-            envelope(outcome).to_string()
-        } else {
-            outcome.text.clone()
+    /// Returns the text of a result for the model, with a notice about the call.
+    pub(crate) fn model_text(&self, outcome: &ToolResult, notice: Option<&str>) -> String {
+        match (self.envelope, notice) {
+            (true, None) => envelope(outcome).to_string(),
+            (true, Some(notice)) => {
+                let mut result = envelope(outcome);
+                result["notice"] = notice.into();
+                result.to_string()
+            }
+            (false, None) => outcome.text.clone(),
+            (false, Some(notice)) => format!("{notice}\n\n{}", outcome.text),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod covered;
+mod edits;
 mod payloads;
 mod permissions;
 mod redaction;

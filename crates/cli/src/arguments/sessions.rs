@@ -121,6 +121,7 @@ impl From<Paused> for PausedPolicy {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue signal approve-5f2c01d7a9e4-1 --approve\n  \
+    logue signal approve-5f2c01d7a9e4-1 --approve --edit arguments.json\n  \
     logue signal approve-5f2c01d7a9e4-1 --deny --reason \"not on a Friday\"\n  \
     logue signal approve-5f2c01d7a9e4-1 --payload '{\"approval\": {\"call_1\": \"approve\"}}'")]
 pub(crate) struct SignalArgs {
@@ -129,6 +130,13 @@ pub(crate) struct SignalArgs {
 
     #[command(flatten)]
     pub(crate) decision: DecisionArgs,
+
+    /// Run a call with the arguments in FILE instead of its own (`-`: standard input)
+    ///
+    /// FILE has a JSON object that the schema of the tool accepts. CALL is the id of the call; it may
+    /// be left out if one call waits.
+    #[arg(long = "edit", value_name = "[CALL=]FILE", conflicts_with_all = ["deny", "expire", "payload"])]
+    pub(crate) edits: Vec<String>,
 
     /// Send this text to the model with the decision
     #[arg(long, value_name = "TEXT", conflicts_with = "payload")]

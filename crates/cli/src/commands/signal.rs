@@ -1,8 +1,9 @@
 //! `logue signal`: delivers a decision to a suspended turn and resumes the turn.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::deadline;
+use logue_agent::{EDITS, deadline};
 use logue_harness::Clock as _;
 use logue_harness::chat::{SignalError, SignalTarget};
 use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
 use crate::exit::{CliError, Exit};
-use crate::files::json_cause;
+use crate::files::{json_cause, read_file};
 use crate::setup::environment::variable;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
@@ -35,19 +36,20 @@ fn turn(
     settings: &Settings,
     output: &Arc<Output>,
 ) -> Result<Ended, CliError> {
-    let payload = payload(arguments)?;
+    let mut payload = payload(arguments)?;
     let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
             let waiting = find(&store, &arguments.id).await?;
             let is_late = require_time(&waiting, arguments.decision.expire)?;
+            let edits = edits(&arguments.edits, &waiting)?;
             let known = store.session(&waiting.session).await;
             let known = known.map_err(|error| store_failure(&error))?;
             if suspended::file_of(&waiting.session).is_some() {
                 let chat =
                     suspended::chat(store, &waiting, known.as_ref(), arguments, settings, output);
-                return Ok((chat.await?, waiting, is_late));
+                return Ok((chat.await?, waiting, is_late, edits));
             }
             let model = arguments.model_args.model.as_deref();
             let agent = Agent::new(&waiting.session, known.as_ref(), None, model, &[])?;
@@ -59,12 +61,15 @@ fn turn(
                 rules: &[],
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
-            Ok::<_, CliError>((chat, waiting, is_late))
+            Ok::<_, CliError>((chat, waiting, is_late, edits))
         };
-        let (chat, waiting, is_late) = match until_signal(prepared).await {
+        let (chat, waiting, is_late, edits) = match until_signal(prepared).await {
             Ok(chat) => chat?,
             Err(exit) => return Ok(Ended::Signalled(exit)),
         };
+        if !edits.is_empty() {
+            payload.insert(EDITS.to_owned(), Value::Object(edits));
+        }
         if is_late {
             output.expired(&waiting.signal_id);
         }
@@ -110,6 +115,41 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
         payload.insert(logue_agent::NOTE.to_owned(), json!(reason));
     }
     Ok(with_decider(payload))
+}
+
+/// Returns the edited arguments of `--edit` by call id.
+///
+/// The text stays as it is, so that no number loses digits.
+fn edits(values: &[String], waiting: &Suspension) -> Result<Map<String, Value>, CliError> {
+    let invalid = |message: String| CliError::user("suspension_resume_payload_invalid", message);
+    let ids: Vec<&str> = suspended::call_ids(waiting).collect();
+    let mut edits = Map::new();
+    for value in values {
+        let named = value.split_once('=').filter(|(id, _)| ids.contains(id));
+        let (id, file) = match (named, ids.as_slice()) {
+            (Some(named), _) => named,
+            (None, [only]) => (*only, value.as_str()),
+            (None, _) => {
+                let message = format!("--edit {value} names none of the calls that wait");
+                let help = format!("write --edit CALL=FILE with one of: {}", ids.join(", "));
+                return Err(invalid(message).with_help(help));
+            }
+        };
+        let (name, bytes) = read_file(Path::new(file))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| invalid(format!("`{name}` is not UTF-8 text")))?;
+        if !suspended::is_free_text(waiting, id)
+            && let Err(error) = serde_json::from_str::<Map<String, Value>>(&text)
+        {
+            return Err(invalid(json_cause(&name, &error))
+                .with_help("write the arguments of the call as one JSON object")
+                .with_help("nothing was decided: try again"));
+        }
+        if edits.insert(id.to_owned(), json!(text)).is_some() {
+            return Err(invalid(format!("--edit names the call `{id}` twice")));
+        }
+    }
+    Ok(edits)
 }
 
 /// Adds the name of the user, which the error of a different later decision contains.

@@ -1,5 +1,6 @@
 //! The shared setup of commands: configuration, models, sessions and output.
 
+pub(crate) mod argument_editor;
 pub(crate) mod config;
 pub(crate) mod environment;
 pub(crate) mod failures;

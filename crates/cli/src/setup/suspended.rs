@@ -68,11 +68,21 @@ pub(crate) fn obstacle(waiting: &Suspension) -> Option<&'static str> {
 }
 
 /// Returns the ids of the calls that a suspended turn asks about.
-fn call_ids(waiting: &Suspension) -> impl Iterator<Item = &str> {
+pub(crate) fn call_ids(waiting: &Suspension) -> impl Iterator<Item = &str> {
     let metadata = waiting.metadata.as_ref();
     let calls = metadata.and_then(|data| data.get("calls")?.as_array());
     let calls = calls.into_iter().flatten();
     calls.filter_map(|call| call.get("id")?.as_str())
+}
+
+/// Returns whether the arguments of a suspended call are free text instead of JSON.
+pub(crate) fn is_free_text(waiting: &Suspension, id: &str) -> bool {
+    let calls = waiting.metadata.as_ref();
+    let calls = calls.and_then(|data| data.get("calls")?.as_array());
+    let mut calls = calls.into_iter().flatten();
+    let call = calls.find(|call| call.get("id").and_then(Value::as_str) == Some(id));
+    let kind = call.and_then(|call| call.get("kind")?.as_str());
+    kind == Some("custom")
 }
 
 /// Returns the ids of the last calls of a conversation that have no result.

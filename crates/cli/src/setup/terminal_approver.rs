@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource};
+use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource, EditedCall};
 use logue_harness::BoxFuture;
 use logue_source::{escape_json, escape_unambiguous, escape_untrusted};
 
 use crate::counted::counted;
+use crate::setup::argument_editor::{self, spread};
 use crate::setup::output::Output;
 use crate::terminal::print_error;
 
-/// The lines of a preview that are shown; the key `e` shows all.
+/// The lines of a preview that are shown; the key `s` shows all.
 const LINES: usize = 40;
 /// The characters of a line that are shown.
 const WIDTH: usize = 400;
@@ -33,6 +34,7 @@ pub(crate) struct Terminal {
 enum TypedAnswer {
     Once(bool, String),
     Always(bool, String),
+    Edit,
     Everything,
     Help,
 }
@@ -56,12 +58,14 @@ impl Terminal {
             return Some(answer);
         }
         self.output.finish();
-        let what = described(&question);
-        print_error(&shown(&question, &what, false));
+        let mut draft: Option<String> = None;
+        let mut edited: Option<EditedCall> = None;
+        print_error(&shown(&question, None, false));
         loop {
             print_error(&format!(
-                "Run {}? [y/N/a/d/e/?] ",
-                escape_unambiguous(tool.replace(['\n', '\t'], " "))
+                "Run {}{}? [y/N/a/d/e/s/?] ",
+                escape_unambiguous(tool.replace(['\n', '\t'], " ")),
+                edited.as_ref().map_or("", |_| " as edited"),
             ));
             let Some(line) = line().await else {
                 print_error("\n");
@@ -70,15 +74,35 @@ impl Terminal {
             };
             match TypedAnswer::parse(&line) {
                 Some(TypedAnswer::Once(approved, note)) => {
-                    return Some(ApprovalResponse::new(approved).with_note(note));
+                    return Some(response(approved, note, edited));
                 }
                 Some(TypedAnswer::Always(approved, note)) => {
-                    let answer = ApprovalResponse::new(approved).with_note(note);
+                    let answer = response(approved, note, edited);
                     let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
                     answers.insert(tool, answer.clone().for_tool());
                     return Some(answer);
                 }
-                Some(TypedAnswer::Everything) => print_error(&shown(&question, &what, true)),
+                Some(TypedAnswer::Edit) => {
+                    let before = draft.take();
+                    let before = before.unwrap_or_else(|| spread(&question.call.arguments));
+                    let Some(text) = argument_editor::edited(&before).await else {
+                        continue;
+                    };
+                    match question.edited(&text).await {
+                        Ok(call) => {
+                            print_error(&shown(&question, Some(&call), false));
+                            edited = Some(call);
+                        }
+                        Err(error) => {
+                            let error = error.to_string();
+                            print_error(&format!("not edited: {}\n", escape_untrusted(&error)));
+                        }
+                    }
+                    draft = Some(text);
+                }
+                Some(TypedAnswer::Everything) => {
+                    print_error(&shown(&question, edited.as_ref(), true));
+                }
                 Some(TypedAnswer::Help) | None => print_error(HELP),
             }
         }
@@ -88,7 +112,8 @@ impl Terminal {
 const HELP: &str = "\
   y  run it this once        a  run every call of this tool until this command ends
   n  do not run it           d  run no call of this tool until this command ends
-  e  show all of it          A reason after n or d is sent to the model.
+  e  edit the arguments      s  show all of it
+  A reason after n or d is sent to the model, and so are edited arguments.
   Enter alone is n. Ctrl-D leaves the decision open, Ctrl-C ends the command.
 ";
 
@@ -108,32 +133,48 @@ impl TypedAnswer {
             "a" | "A" if note.is_empty() => Self::Always(true, note),
             "" | "n" | "N" | "no" => Self::Once(false, note),
             "d" | "D" => Self::Always(false, note),
-            "e" | "E" => Self::Everything,
+            "e" | "E" => Self::Edit,
+            "s" | "S" => Self::Everything,
             "?" => Self::Help,
             _ => return None,
         })
     }
 }
 
-/// Returns the preview of a call, or its escaped arguments.
-fn described(question: &ApprovalRequest<'_>) -> String {
-    // A preview is escaped by its tool; arguments are the model's JSON.
-    if let Some(preview) = question.preview {
-        return preview.text.clone();
+/// Returns the answer about a call; an edit belongs to an approval.
+fn response(approved: bool, note: String, edited: Option<EditedCall>) -> ApprovalResponse {
+    let response = ApprovalResponse::new(approved).with_note(note);
+    match edited.filter(|_| approved) {
+        Some(edited) => response.with_edit(edited),
+        None => response,
     }
-    escape_json(question.call.arguments.as_str())
 }
 
-fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
+/// Returns the preview of a call, or its escaped arguments.
+fn described(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>) -> String {
+    let (preview, arguments) = match edited {
+        Some(edited) => (edited.preview.as_ref(), &edited.arguments),
+        None => (question.preview, &question.call.arguments),
+    };
+    // A preview is escaped by its tool; arguments are JSON.
+    match preview {
+        Some(preview) => preview.text.clone(),
+        None => escape_json(arguments.as_str()),
+    }
+}
+
+fn shown(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>, all: bool) -> String {
     let name = question.call.name.replace(['\n', '\t'], " ");
+    let name = escape_unambiguous(name);
     let why = match question.why {
         DecisionSource::NotTrusted { .. } => "The prompt is not trusted. ",
         _ => "",
     };
-    let mut text = format!(
-        "\n{why}The model requests a call of {}:\n",
-        escape_unambiguous(name)
-    );
+    let mut text = match edited {
+        Some(_) => format!("\nThe edited call of {name}:\n"),
+        None => format!("\n{why}The model requests a call of {name}:\n"),
+    };
+    let what = described(question, edited);
     let lines: Vec<&str> = what.lines().collect();
     let most = if all { lines.len() } else { LINES };
     for line in lines.iter().take(most) {
@@ -142,7 +183,7 @@ fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
         match end {
             Some((at, _)) => {
                 let start = line.get(..at).unwrap_or_default();
-                text.push_str(&format!("  │ {start}… (e shows all)\n"));
+                text.push_str(&format!("  │ {start}… (s shows all)\n"));
             }
             None => text.push_str(&format!("  │ {line}\n")),
         }
@@ -150,7 +191,7 @@ fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
     if lines.len() > most {
         let left = lines.len() - most;
         text.push_str(&format!(
-            "  │ … {} (e shows them)\n",
+            "  │ … {} (s shows them)\n",
             counted(left, "more line")
         ));
     }

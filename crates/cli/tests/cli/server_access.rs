@@ -7,9 +7,9 @@ use std::process::Command;
 
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
-use crate::asking::Screen;
 use crate::mcp::readable_peer;
 use crate::program::{Ran, strict};
+use crate::screen::Screen;
 
 /// A server that connects to a port and reads what it kept at home, before it answers.
 const SERVER: &str = r#"

@@ -54,7 +54,7 @@ type KeptFailures = dyn Fn(&str) -> bool + Send + Sync;
 type PayloadCheck =
     dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
 
-/// Returns the payload that is stored for one that was checked, or the violation in it.
+/// Returns the payload to store for a checked one, or the violation in it.
 type PayloadPreparation = dyn Fn(
         SignalDescriptor,
         Map<String, Value>,

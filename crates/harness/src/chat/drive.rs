@@ -112,7 +112,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(Box::pin(merged.with_ports(ports).run()))
     }
 
-    /// Checks that a suspended turn can continue with a payload, and returns the one to store.
+    /// Checks that a suspended turn can continue; returns the payload to store.
     ///
     /// Nothing is consumed.
     pub(super) async fn prepared_payload(

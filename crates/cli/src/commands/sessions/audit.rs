@@ -104,6 +104,9 @@ fn line(text: &mut String, value: &Value, style: ColorMode) {
     );
     heading(text, &what, style);
     let mut shown = record.shown;
+    if let Some(edited) = &record.edited {
+        shown.push_str(&format!("\nedited, so this ran instead:\n{}", edited.shown));
+    }
     if !record.note.is_empty() {
         shown.push_str(&format!("\nnote: {}", record.note));
     }

@@ -1,0 +1,130 @@
+//! Edited approvals through the library: a signal, and an approver.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use logue_agent::{
+    Agent, AgentBuilder, ApprovalRequest, ApprovalResponse, Approver, NoListener, NoTranscript,
+    Permission, TurnEnd, edited_approval_payload,
+};
+use logue_harness::BoxFuture;
+use logue_harness::chat::{ChatTurnOutcome, SignalTarget};
+use logue_harness::store::MemoryStore;
+use logue_message::ChatMessage;
+use logue_model::{EndpointOptions, HttpProvider, WireFormat};
+use logue_tools::FnTool;
+use serde_json::json;
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Deploy {
+    service: String,
+}
+
+type Deployed = Arc<Mutex<Vec<String>>>;
+
+fn server() -> ModelServer {
+    let call = Answer::text("").with_call("c1", "deploy", r#"{"service":"db"}"#);
+    let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];
+    ModelServer::start(replies, Delivery::Whole).unwrap()
+}
+
+fn agent(server: &ModelServer) -> (AgentBuilder, Deployed) {
+    let deployed = Deployed::default();
+    let log = Arc::clone(&deployed);
+    let deploy = move |arguments: Deploy| {
+        let log = Arc::clone(&log);
+        async move {
+            log.lock().unwrap().push(arguments.service);
+            Ok::<_, io::Error>("deployed")
+        }
+    };
+    let options = EndpointOptions::new(server.base_url());
+    let model = HttpProvider::new(WireFormat::Chat, options).unwrap();
+    let agent = Agent::builder(Arc::new(model), "m")
+        .tool(FnTool::new("deploy", "Deploys a service.", deploy))
+        .permission("deploy", Permission::Ask);
+    (agent, deployed)
+}
+
+#[tokio::test]
+async fn a_signal_replaces_the_arguments_of_a_call() {
+    let server = server();
+    let (agent, deployed) = agent(&server);
+    let agent = agent.build().unwrap();
+    let chat = agent.sessions(Arc::new(MemoryStore::new())).unwrap();
+    let outcome = chat.send("s", ChatMessage::user("go")).await;
+    let ChatTurnOutcome::Suspended(turn) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let target = SignalTarget::Signal(&turn.signal_descriptor.signal_id);
+    let edit = |value| edited_approval_payload([("c1".to_owned(), value)]);
+    for invalid in [
+        json!({"service": 1}),
+        json!({}),
+        json!("{\"service\":"),
+        json!(1),
+    ] {
+        let refused = chat.signal(target, edit(invalid)).await.unwrap_err();
+        assert_eq!(refused.category(), "suspension_resume_payload_invalid");
+    }
+    assert!(deployed.lock().unwrap().is_empty());
+    let outcome = chat.signal(target, edit(json!({"service": "web"}))).await;
+    let ChatTurnOutcome::Completed(turn) = outcome.unwrap() else {
+        panic!("the turn is not complete");
+    };
+    assert_eq!(*deployed.lock().unwrap(), ["web"]);
+    let result = &turn.replies[turn.replies.len() - 2];
+    let text =
+        "A person replaced the arguments of this call with: {\"service\":\"web\"}\n\ndeployed";
+    assert_eq!(result.text(), text);
+    let other = chat.signal(target, edit(json!({"service": "mail"}))).await;
+    let category = other.unwrap_err().category();
+    assert_eq!(category, "signal_contradicts_earlier");
+    assert_eq!(*deployed.lock().unwrap(), ["web"]);
+}
+
+/// Edits every call, after an edit that is not accepted.
+struct Editor;
+
+impl Approver for Editor {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, Option<ApprovalResponse>> {
+        Box::pin(async move {
+            let invalid = question.edited("{\"service\": []}").await.unwrap_err();
+            assert!(invalid.to_string().contains("/service"), "{invalid}");
+            let edited = question.edited("{ \"service\": \"web\" }").await.unwrap();
+            assert_eq!(edited.arguments.as_str(), "{\"service\":\"web\"}");
+            Some(ApprovalResponse::new(true).with_edit(edited))
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_approver_replaces_the_arguments_of_a_call() {
+    for envelope in [false, true] {
+        let server = server();
+        let (agent, deployed) = agent(&server);
+        let agent = agent.approver(Arc::new(Editor)).build().unwrap();
+        let mut turn = agent.turn(vec![ChatMessage::user("go")], Box::new(NoTranscript));
+        turn.assistant.routing.envelope = envelope;
+        let ended = turn.run(Arc::new(NoListener), None).await.unwrap();
+        let TurnEnd::Completed(report) = ended else {
+            panic!("the turn waits");
+        };
+        assert_eq!(*deployed.lock().unwrap(), ["web"]);
+        assert_eq!(
+            report.replies[0].tool_calls[0].arguments.as_str(),
+            "{\"service\":\"db\"}"
+        );
+        let result = report.replies[1].text();
+        let notice = "A person replaced the arguments of this call with: ";
+        if envelope {
+            let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+            assert_eq!(result["content"], "deployed");
+            assert_eq!(result["notice"], format!("{notice}{{\"service\":\"web\"}}"));
+        } else {
+            assert!(result.starts_with(notice), "{result}");
+        }
+    }
+}
