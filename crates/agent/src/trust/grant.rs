@@ -220,6 +220,18 @@ impl Grant {
         files
     }
 
+    /// Returns the covered files by absolute path.
+    pub(crate) fn all_files(&self) -> BTreeMap<&PathBuf, &FileContent> {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        all.flat_map(|declared| &declared.files).collect()
+    }
+
+    /// Returns the path and the content of the file with a name of [`files`](Self::files).
+    pub(crate) fn file(&self, name: &str) -> Option<(&PathBuf, &FileContent)> {
+        let mut files = self.all_files().into_iter();
+        files.find(|(path, _)| self.name(path) == name)
+    }
+
     /// Returns why the grant cannot be trusted beyond one command: a file could not be hashed.
     pub fn not_coverable(&self) -> Option<String> {
         let mut files = self.files().into_iter();

@@ -5,4 +5,5 @@ pub(crate) mod folder_trust;
 pub(crate) mod form;
 pub(crate) mod grant;
 pub(crate) mod prompt_trust;
+pub(crate) mod texts;
 pub(crate) mod trust_file;

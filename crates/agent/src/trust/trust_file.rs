@@ -179,6 +179,7 @@ impl TrustFile {
         let path = path_text(path);
         let files = grant.files().into_iter();
         let files = files.map(|file| (file.name, file.content.label()));
+        self.keep_texts(grant);
         self.change(|prompts| {
             prompts.retain(|one| one.path != path);
             prompts.push(Trusted {
@@ -232,6 +233,7 @@ impl TrustFile {
         file.sync_all()?;
         folder.rename(&unfinished, name)?;
         folder.sync()?;
+        self.prune_texts(content.prompts.iter());
         Ok(changed)
     }
 

@@ -6,7 +6,7 @@ mod folder;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use logue_agent::{Grant, GrantChange, TrustFile, Trusted, path_text};
+use logue_agent::{Grant, TrustFile, Trusted, path_text};
 use logue_harness::Clock as _;
 use serde_json::json;
 
@@ -15,6 +15,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::Settings;
 use crate::setup::trust::{grant_of, place_of, single};
+use crate::setup::trust_changes::{self, TrustChange};
 use crate::setup::trust_file::{failed, file};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
@@ -98,7 +99,7 @@ fn added(
     }
     let place = place_of(Some(path));
     let known = file.known(&place).map_err(|error| failed(file, &error))?;
-    let changes = known.map(|known| grant.changes_since(&known));
+    let changes = known.map(|known| trust_changes::since(file, &known, &grant));
     let changes = changes.unwrap_or_default();
     let programs = grant.server_programs().into_iter();
     let servers: AccessByServer = programs
@@ -115,7 +116,7 @@ fn added(
             "grant": grant.id(),
             "declares": grant.lines(),
             "files": files_of(&grant),
-            "changes": changes,
+            "changes": changes.iter().map(TrustChange::to_json).collect::<Vec<_>>(),
             "servers": servers,
         });
         return Ok(format!("{line}\n"));
@@ -138,7 +139,7 @@ fn added(
         text.push_str("Servers that are programs:\n");
         text.push_str(&server_access::listing(&servers));
     }
-    text.push_str(&changed(&changes));
+    text.push_str(&changed(changes.iter().flat_map(TrustChange::lines)));
     Ok(text)
 }
 
@@ -151,16 +152,13 @@ fn files_of(grant: &Grant) -> BTreeMap<String, String> {
 }
 
 /// Formats the differences from the grant that was trusted before.
-fn changed(changes: &[GrantChange]) -> String {
-    if changes.is_empty() {
-        return String::new();
+fn changed(lines: impl Iterator<Item = String>) -> String {
+    let lines = lines.map(|line| format!("  {}\n", single(&line)));
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        return lines;
     }
-    let lines = changes.iter();
-    let lines = lines.map(|change| format!("  {}\n", single(&change.to_string())));
-    format!(
-        "Changed since it was trusted (- before, + now):\n{}",
-        lines.collect::<String>()
-    )
+    format!("Changed since it was trusted (- before, + now):\n{lines}")
 }
 
 /// Formats the declarations of a prompt as a list.

@@ -23,5 +23,6 @@ pub(crate) mod suspended;
 pub(crate) mod terminal_approver;
 pub(crate) mod transcript;
 pub(crate) mod trust;
+pub(crate) mod trust_changes;
 pub(crate) mod trust_file;
 pub(crate) mod turn_environment;

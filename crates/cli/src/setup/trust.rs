@@ -15,6 +15,7 @@ use crate::setup::failures::source_failure;
 use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::line;
+use crate::setup::trust_changes::{self, TrustChange};
 use crate::setup::trust_file::failed;
 use crate::terminal::print_error;
 use logue_harness::SystemClock;
@@ -175,7 +176,8 @@ impl TrustRequest<'_> {
                 "\n{name} has different declarations than those you trusted (- before, + now):\n"
             ),
         };
-        for line in diff(self.grant, known.as_ref()) {
+        let known = self.file.zip(known.as_ref());
+        for line in diff(self.grant, known) {
             text.push_str(&format!("  │ {}\n", single(&line)));
         }
         if !self.grant.files().is_empty() {
@@ -194,11 +196,11 @@ impl TrustRequest<'_> {
 }
 
 /// Returns the lines and files of a grant, after the differences from an earlier one.
-fn diff(grant: &Grant, known: Option<&Trusted>) -> Vec<String> {
+fn diff(grant: &Grant, known: Option<(&TrustFile, &Trusted)>) -> Vec<String> {
     let files = grant.files().into_iter();
     let files = files.map(|file| (format!("file {}", file.name), file.name));
     let lines = grant.lines().into_iter().map(|line| (line.clone(), line));
-    let Some(known) = known else {
+    let Some((file, known)) = known else {
         return lines.chain(files).map(|(text, _)| text).collect();
     };
     let changes = grant.changes_since(known);
@@ -213,7 +215,8 @@ fn diff(grant: &Grant, known: Option<&Trusted>) -> Vec<String> {
         .chain(files)
         .filter(|(_, subject)| !is_changed(subject));
     let same = same.map(|(text, _)| format!("  {text}"));
-    let changed = changes.iter().map(ToString::to_string);
+    let changed = trust_changes::since(file, known, grant);
+    let changed = changed.iter().flat_map(TrustChange::lines);
     changed.chain(same).collect()
 }
 

@@ -105,7 +105,11 @@ fn a_changed_script_withdraws_trust_and_another_file_does_not() {
         (&json!(false), &json!("changed"))
     );
     assert_eq!(why["files"][0]["state"], "changed", "{why}");
-    let changes = json!([{"change": "file_changed", "path": "deploy.sh"}]);
+    let changes = json!([{
+        "change": "file_changed",
+        "path": "deploy.sh",
+        "diff": ["@@ -1 +1 @@", "-echo ran >> runs", "+echo Ran >> runs"],
+    }]);
     assert_eq!(why["changes"], changes);
     let again = trust(folder, &["add", "--json", "p.md"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
@@ -443,4 +447,34 @@ fn entries_of_an_earlier_form_are_asked_about_again() {
     assert!(!deploys(folder.path()));
     trust(folder.path(), &["add", "p.md"]);
     assert!(deploys(folder.path()));
+}
+
+#[test]
+fn what_changed_in_a_script_is_shown_as_a_difference() {
+    let first = "echo one\necho two\necho three\n";
+    let folder = folder(&[("p.md", DEPLOY), ("deploy.sh", first)]);
+    trust(folder.path(), &["add", "p.md"]);
+    let evil = first.replace("two", "\u{1b}[2Jtwo; rm -rf /");
+    fs::write(folder.path().join("deploy.sh"), evil).unwrap();
+    let why = trust(folder.path(), &["explain", "p.md"]);
+    let expected = "  ~ file changed: deploy.sh\n      @@ -1,3 +1,3 @@\n       echo one\n      -echo two\n      \
+                    +echo \\u{1b}[2Jtwo; rm -rf /\n       echo three\n";
+    assert!(why.stdout.contains(expected), "{}", why.stdout);
+    let json = trust(folder.path(), &["explain", "--json", "p.md"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["changes"][0]["diff"][2], "-echo two");
+    // A copy that was changed is not shown.
+    let copies = folder.path().join(".data/logue/trust-files");
+    for copy in fs::read_dir(&copies).unwrap() {
+        let copy = copy.unwrap().path();
+        assert_eq!(fs::read_to_string(&copy).unwrap(), first);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&copy.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(copy, "echo forged\n").unwrap();
+    }
+    let why = trust(folder.path(), &["explain", "p.md"]);
+    assert!(!why.stdout.contains("forged"), "{}", why.stdout);
+    // Copies go with the trust.
+    trust(folder.path(), &["remove", "p.md"]);
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
 }

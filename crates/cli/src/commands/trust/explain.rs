@@ -11,6 +11,7 @@ use crate::exit::CliError;
 use crate::setup::server_access::listing;
 use crate::setup::settings::Settings;
 use crate::setup::trust::{TrustReason, grant_of, place_of, single};
+use crate::setup::trust_changes::{self, TrustChange};
 use crate::setup::trust_file::failed;
 
 /// Explains the trust level of a prompt, with the state of each covered file.
@@ -24,7 +25,8 @@ pub(super) fn explained(
     let place = place_of(Some(path));
     let reason = TrustReason::find(&settings.trust, Some(file), &place, &grant)?;
     let known = file.known(&place).map_err(|error| failed(file, &error))?;
-    let changes = known.as_ref().map(|known| grant.changes_since(known));
+    let changes = known.as_ref();
+    let changes = changes.map(|known| trust_changes::since(file, known, &grant));
     let changes = changes.unwrap_or_default();
     let states = states(&files_of(&grant), known.as_ref());
     let trusted = reason.is_trusted();
@@ -40,7 +42,7 @@ pub(super) fn explained(
             "grant": grant.id(),
             "declares": grant.lines(),
             "files": files,
-            "changes": changes,
+            "changes": changes.iter().map(TrustChange::to_json).collect::<Vec<_>>(),
             "servers": reason.servers(),
         });
         return Ok(format!("{line}\n"));
@@ -57,7 +59,7 @@ pub(super) fn explained(
     }
     text.push_str(&listing(&reason.servers()));
     if !trusted {
-        text.push_str(&changed(&changes));
+        text.push_str(&changed(changes.iter().flat_map(TrustChange::lines)));
         text.push_str(&format!(
             "Run `logue trust add {name}` to trust it as it is now.\n"
         ));

@@ -55,7 +55,7 @@ pub(super) fn added(trust: &TrustFile, folder: &Path, as_json: bool) -> Result<S
     Ok(format!(
         "{name} is trusted. Its {PROJECT_FILE} grants:\n{}{}",
         declarations(&lines),
-        changed(&changes)
+        changed(changes.iter().map(ToString::to_string))
     ))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn explained(
     let mut text = format!("{name}: {level}: {}\n", words(reason));
     text.push_str(&declarations(&lines));
     if !reason.is_trusted() {
-        text.push_str(&changed(&changes));
+        text.push_str(&changed(changes.iter().map(ToString::to_string)));
         text.push_str(&format!(
             "Run `logue trust add {}` to trust it as it is now.\n",
             quote_word(&path_text(&real))
