@@ -5,6 +5,7 @@ use std::process::Command;
 
 use testkit::ModelServer;
 
+use crate::program::folder;
 use crate::screen::{
     Screen, asked, call, last_tool_result, prepared, records, runs, server, text_reply,
 };
@@ -126,6 +127,34 @@ fn a_denied_edit_runs_nothing_and_an_open_one_is_left_to_a_signal() {
             assert!(last_tool_result(&server).contains("denied"));
             assert!(records(folder.path())[0]["edited"].is_null());
         }
+    }
+}
+
+#[test]
+fn a_script_that_only_the_edit_names_is_bound_too() {
+    for changed in [true, false] {
+        let server = server(vec![call("c1", "prod.sh"), text_reply("fine")]);
+        let prompt = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh\"/>\n";
+        let script = |name: &str| format!("echo {name} >> runs\n");
+        let folder = folder(&[
+            ("p.md", prompt),
+            ("prod.sh", &script("prod")),
+            ("stage.sh", &script("stage")),
+        ]);
+        let mut screen = Screen::start(&mut with_editor(folder.path(), &server, "stage"));
+        screen.expect("Run deploy? ");
+        screen.press("e\n");
+        screen.expect("Run deploy as edited? ");
+        if changed {
+            std::fs::write(folder.path().join("stage.sh"), script("changed")).unwrap();
+        }
+        screen.press("y\n");
+        let (status, text) = screen.end();
+        assert_eq!(status, 0, "{text}");
+        let ran = if changed { "" } else { "stage\n" };
+        assert_eq!(runs(folder.path()), ran, "{text}");
+        let is_stale = last_tool_result(&server).contains("approval_stale");
+        assert_eq!(is_stale, changed, "{}", last_tool_result(&server));
     }
 }
 
