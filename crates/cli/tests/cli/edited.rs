@@ -1,12 +1,15 @@
 //! An approval with edited arguments: what a person wrote is what runs, and both calls stay known.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue};
+use crate::waiting::wait_for_file;
 
 /// The place of the conversation that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,8 +43,12 @@ fn sha256(text: &str) -> String {
 impl Scene {
     /// A turn whose calls, of a tool with arguments, all wait.
     fn new(kept: Kept, calls: &[(&str, &str, String)]) -> Self {
+        Self::with_script(kept, DEPLOY, calls)
+    }
+
+    fn with_script(kept: Kept, script: &str, calls: &[(&str, &str, String)]) -> Self {
         let rules = "[permissions.rules]\n\"*\" = \"ask\"\n";
-        let folder = folder(&[("p.md", PROMPT), ("deploy.sh", DEPLOY), (CONFIG, rules)]);
+        let folder = folder(&[("p.md", PROMPT), ("deploy.sh", script), (CONFIG, rules)]);
         let answer = calls
             .iter()
             .fold(Answer::text("Now."), |answer, (id, tool, arguments)| {
@@ -81,13 +88,17 @@ impl Scene {
         std::fs::write(self.path().join(name), text).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = logue(self.path());
         command
             .env("OPENAI_BASE_URL", self.server.base_url())
             .env("USER", "ana")
             .args(arguments);
-        command.output().unwrap().into()
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().unwrap().into()
     }
 
     fn signalled(&self, flags: &[&str]) -> Ran {
@@ -380,4 +391,58 @@ fn edited_content_is_what_is_written() {
             "{audit:?}"
         );
     }
+}
+
+#[test]
+fn killing_the_process_keeps_the_edit() {
+    // A later process waits for the lease of the killed one, so all of them wait together.
+    std::thread::scope(|threads| {
+        for kept in BOTH {
+            for moment in [Some(10), Some(30), Some(60), Some(90), Some(150), None] {
+                threads.spawn(move || killed_with_an_edit(kept, moment));
+            }
+        }
+    });
+}
+
+/// Kills the process after some milliseconds, or while the tool runs.
+fn killed_with_an_edit(kept: Kept, moment: Option<u64>) {
+    let script = match moment {
+        Some(_) => "echo \"ran $*\" >> runs\nsleep 0.05\n",
+        None => "echo \"ran $*\" >> runs\nsleep 20\n",
+    };
+    let calls = [("c1", "deploy", words(&["to", "prod"]))];
+    let scene = Scene::with_script(kept, script, &calls);
+    let stage = words(&["stage"]);
+    scene.write("edit.json", &stage);
+    let mut child = scene
+        .command(&["signal", &scene.signal, "--approve", "--edit", "edit.json"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    match moment {
+        Some(millis) => std::thread::sleep(Duration::from_millis(millis)),
+        None => wait_for_file(&scene.path().join("runs")),
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let context = format!("{kept:?} after {moment:?} ms");
+    for _ in 0..3 {
+        let ran = scene.edited(&stage);
+        assert!([0, 3, 4].contains(&ran.status), "{context}: {}", ran.stderr);
+    }
+    // The call of the model never runs, and the edited one at most once, with its record.
+    let effects = scene.runs();
+    assert!(
+        ["", "ran stage\n"].contains(&effects.as_str()),
+        "{context}: {effects}"
+    );
+    let audit = scene.audit();
+    let is_recorded = |record: &Value| record["edited"]["arguments"] == sha256(&stage);
+    assert!(moment.is_some() || !effects.is_empty(), "{context}");
+    assert!(
+        effects.is_empty() || audit.iter().any(is_recorded),
+        "{context}: {audit:?}"
+    );
 }
