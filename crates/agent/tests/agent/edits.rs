@@ -3,17 +3,18 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use logue_agent::{
     Agent, AgentBuilder, ApprovalRequest, ApprovalResponse, Approver, NoListener, NoTranscript,
     Permission, TurnEnd, edited_approval_payload,
 };
-use logue_harness::BoxFuture;
 use logue_harness::chat::{ChatTurnOutcome, SignalTarget};
-use logue_harness::store::MemoryStore;
-use logue_message::ChatMessage;
+use logue_harness::store::{LeaseResult, MemoryStore, Store as _};
+use logue_harness::{BoxFuture, Clock as _, SystemClock};
+use logue_message::{ChatMessage, ToolDefinition};
 use logue_model::{EndpointOptions, HttpProvider, WireFormat};
-use logue_tools::FnTool;
+use logue_tools::{FnTool, Tool, ToolInvocation, ToolResult};
 use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
@@ -126,5 +127,83 @@ async fn an_approver_replaces_the_arguments_of_a_call() {
         } else {
             assert!(result.starts_with(notice), "{result}");
         }
+    }
+}
+
+/// A tool whose calls for `web` depend on content outside the arguments.
+struct Bound {
+    definition: ToolDefinition,
+    content: Arc<Mutex<String>>,
+    deployed: Deployed,
+}
+
+impl Tool for Bound {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
+        let arguments = call.arguments.as_str().to_owned();
+        self.deployed.lock().unwrap().push(arguments);
+        Box::pin(std::future::ready(ToolResult::success("deployed")))
+    }
+
+    fn fingerprint<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
+        let depends = call.arguments.as_str().contains("web");
+        let content = depends.then(|| self.content.lock().unwrap().clone());
+        Box::pin(std::future::ready(content))
+    }
+}
+
+#[tokio::test]
+async fn an_edit_is_bound_when_its_signal_is_accepted() {
+    for changed in [false, true] {
+        let server = server();
+        let (content, deployed) = (Arc::new(Mutex::new("v1".to_owned())), Deployed::default());
+        let tool = Bound {
+            definition: ToolDefinition::new("deploy", "Deploys.", json!({"type": "object"})),
+            content: Arc::clone(&content),
+            deployed: Arc::clone(&deployed),
+        };
+        let options = EndpointOptions::new(server.base_url());
+        let model = HttpProvider::new(WireFormat::Chat, options).unwrap();
+        let agent = Agent::builder(Arc::new(model), "m")
+            .tool(tool)
+            .permission("deploy", Permission::Ask)
+            .build()
+            .unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let chat = agent.sessions(store.clone()).unwrap();
+        let outcome = chat.send("s", ChatMessage::user("go")).await;
+        let ChatTurnOutcome::Suspended(turn) = outcome else {
+            panic!("{outcome:?}");
+        };
+        // Another owner of the session delays the turn after the signal is accepted.
+        let now = SystemClock.now();
+        let lease = store
+            .acquire("s", "other", now, Duration::from_secs(60))
+            .await;
+        let LeaseResult::Lease(lease) = lease.unwrap() else {
+            panic!("the session is busy");
+        };
+        let signalled = tokio::spawn(async move {
+            let target = SignalTarget::Signal(&turn.signal_descriptor.signal_id);
+            let edit = [("c1".to_owned(), json!({"service": "web"}))];
+            chat.signal(target, edited_approval_payload(edit)).await
+        });
+        while store.inbox("s").await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        if changed {
+            "v2".clone_into(&mut content.lock().unwrap());
+        }
+        store.release(&lease).await.unwrap();
+        let outcome = signalled.await.unwrap().unwrap();
+        let ChatTurnOutcome::Completed(turn) = outcome else {
+            panic!("{outcome:?}");
+        };
+        let result = turn.replies[turn.replies.len() - 2].text();
+        assert_eq!(result.contains("approval_stale"), changed, "{result}");
+        assert_eq!(deployed.lock().unwrap().is_empty(), changed);
     }
 }
