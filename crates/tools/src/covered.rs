@@ -102,15 +102,13 @@ impl FileHasher {
         let assigned = words.iter().filter_map(|word| word.split_once('='));
         let names = words.iter().map(String::as_str);
         let named = names.chain(assigned.map(|(_, value)| value));
-        let named = named.filter_map(|word| Some((below(folder, word)?, is_path(word))));
+        let named = named.filter_map(|word| Some((below(folder, Path::new(word))?, is_path(word))));
         let program = words.first().filter(|word| !word.contains('/'));
         let searched = program.into_iter().flat_map(|program| {
             let folders = std::env::split_paths(search_path.unwrap_or_default());
-            let candidates = folders.filter(|one| one.is_absolute());
-            candidates.filter_map(move |one| {
-                let candidate = one.join(program).display().to_string();
-                Some((below(folder, &candidate)?, false))
-            })
+            // The command starts in `folder`, so it searches relative entries there.
+            let candidates = folders.map(move |one| folder.join(one).join(program));
+            candidates.filter_map(|one| Some((below(folder, &one)?, false)))
         });
         for (path, may_appear) in named.chain(searched.collect::<Vec<_>>()) {
             if !seen.insert(path.clone()) {
@@ -161,7 +159,8 @@ impl FileHasher {
 /// Returns a digest of a command: its words, its executable and the files below `folder` that the
 /// words name. The same command in another directory, with the same files, has the same digest.
 ///
-/// Without a directory the words name no files.
+/// Without a directory the words name no files. `search_path` is the value of `PATH`, for a program
+/// whose `executable` is not given.
 ///
 /// # Errors
 /// Returns the reason if a file cannot be hashed, so that no digest identifies the command.
@@ -169,8 +168,9 @@ pub(crate) fn command_digest(
     folder: Option<&Path>,
     words: &[String],
     executable: Option<&Path>,
+    search_path: Option<&OsStr>,
 ) -> Result<String, String> {
-    let found = folder.map(|folder| FileHasher::default().command(folder, words, None));
+    let found = folder.map(|folder| FileHasher::default().command(folder, words, search_path));
     let mut parts = vec!["command-1".to_owned(), ".".to_owned()];
     parts.push(serde_json::json!(words).to_string());
     parts.push(match executable.map(open_regular) {
@@ -197,8 +197,9 @@ pub(crate) fn command_digest(
 /// Returns the absolute path that `word` names in `folder`, if it is below it.
 ///
 /// A path is below the directory by its text or after links are resolved.
-fn below(folder: &Path, word: &str) -> Option<PathBuf> {
-    if word.is_empty() || word.contains('\0') {
+fn below(folder: &Path, word: &Path) -> Option<PathBuf> {
+    let text = word.as_os_str().as_encoded_bytes();
+    if text.is_empty() || text.contains(&0) {
         return None;
     }
     let joined = folder.join(word);

@@ -9,6 +9,7 @@ mod bad_prompts;
 mod browser;
 mod call_verdicts;
 mod calls;
+mod changed_in_runs;
 mod check;
 mod codes;
 mod composed;

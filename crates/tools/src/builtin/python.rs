@@ -101,7 +101,7 @@ impl Python {
         let python = self.interpreter();
         let words = ["python3", "-I", "-", code].map(str::to_owned);
         // The program starts in an empty directory, so its words name no file.
-        let work = move || command_digest(None, &words, python.as_deref());
+        let work = move || command_digest(None, &words, python.as_deref(), None);
         let digest = tokio::task::spawn_blocking(work).await;
         digest.unwrap_or_else(|error| Err(error.to_string()))
     }

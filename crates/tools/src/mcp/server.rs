@@ -1,6 +1,6 @@
 //! One server: connected on first use, and restarted after a crash.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Server {
             cache.file(&[name, folder, &settings])
         });
         let digest = match &address {
-            Address::Command(words) => command_digest(Some(&folder), words, None).ok(),
+            Address::Command(words) => program_digest(&folder, words, &options),
             Address::Http(_) => None,
         };
         Self {
@@ -121,8 +121,9 @@ impl Server {
             return None;
         };
         let (folder, words) = (self.folder.clone(), words.clone());
-        let work = move || command_digest(Some(&folder), &words, None);
-        tokio::task::spawn_blocking(work).await.ok()?.ok()
+        let options = Arc::clone(&self.options);
+        let work = move || program_digest(&folder, &words, &options);
+        tokio::task::spawn_blocking(work).await.ok()?
     }
 
     /// Returns the catalog if it is in memory.
@@ -413,6 +414,14 @@ impl Drop for Waiting {
             });
         }
     }
+}
+
+/// Returns a digest of the files below `folder` that the command of a server names.
+fn program_digest(folder: &Path, words: &[String], options: &McpOptions) -> Option<String> {
+    let mut environment = options.environment.iter();
+    let path = environment.find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.as_os_str());
+    command_digest(Some(folder), words, None, path).ok()
 }
 
 fn with_faults(why: String, faults: &Faults) -> String {

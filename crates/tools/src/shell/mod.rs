@@ -226,7 +226,7 @@ impl ShellTool {
         let name = words.first().map(OsStr::new).unwrap_or_default();
         let executable = locate(name, &self.folder, &self.options.sandbox, &self.options).ok();
         let folder = self.folder.clone();
-        let work = move || command_digest(Some(&folder), &words, executable.as_deref());
+        let work = move || command_digest(Some(&folder), &words, executable.as_deref(), None);
         let digest = tokio::task::spawn_blocking(work).await;
         digest.unwrap_or_else(|error| Err(error.to_string()))
     }
