@@ -105,12 +105,15 @@ fn a_payload_folder_that_is_a_link_sends_nothing() {
         let home = home(&[("p.md", &prompt), ("inner/a.txt", SECRET)]);
         symlink(target, home.path().join("project/.chatmd")).unwrap();
         let server = server(vec![Answer::text("done")]);
-        let ran = run_prompt(home.path(), &server, &["project/p.md"]);
-        assert_eq!(ran.status, 3, "{element}: {}", ran.stderr);
-        assert!(ran.stderr.contains(code), "{element}: {}", ran.stderr);
-        assert_eq!(received(&server), "", "{element}");
-        let printed = ran.stdout + &ran.stderr;
-        assert!(!printed.contains(SECRET), "{element}: {printed}");
+        // Without a transcript only the reader of the element refuses the link.
+        for arguments in [&["project/p.md"][..], &["--no-save", "project/p.md"]] {
+            let ran = run_prompt(home.path(), &server, arguments);
+            assert_eq!(ran.status, 3, "{element}: {}", ran.stderr);
+            assert!(ran.stderr.contains(code), "{element}: {}", ran.stderr);
+            assert_eq!(received(&server), "", "{element}");
+            let printed = ran.stdout + &ran.stderr;
+            assert!(!printed.contains(SECRET), "{element}: {printed}");
+        }
     }
 }
 

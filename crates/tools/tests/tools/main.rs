@@ -12,6 +12,8 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_login;
 mod patches;
+#[cfg(unix)]
+mod roots;
 mod routing;
 mod sandbox;
 mod sandbox_calls;
