@@ -27,8 +27,11 @@ impl Assistant {
             // A tool that does not exist is refused by the toolbox without a request.
             if router.toolbox().get(&gated.call.name).is_none() {
                 gated.decision.permission = Permission::Allow;
-                continue;
+                gated.decision.by = DecisionSource::Declared;
             }
+        }
+        self.withdraw_changed(calls).await;
+        for gated in calls.iter_mut() {
             if gated.decision.permission == Permission::Ask {
                 gated.preview = router.preview(&gated.call).await;
                 let shown = gated.preview.as_ref();
@@ -70,6 +73,21 @@ impl Assistant {
                 gated.decision.by = DecisionSource::Unrecorded;
                 gated.note.clone_from(&error.0);
             }
+        }
+    }
+
+    /// Requires approval for calls of a trusted prompt whose files have changed during the run.
+    async fn withdraw_changed(&self, calls: &mut [PendingCall]) {
+        let is_trusted =
+            |gated: &PendingCall| matches!(gated.decision.by, DecisionSource::Trust { .. });
+        let trust = &self.permissions.trust;
+        if !calls.iter().any(is_trusted) || !trust.has_changed().await {
+            return;
+        }
+        let permissions = self.permissions.clone();
+        let permissions = permissions.with_trust(trust.clone().withdrawn());
+        for gated in calls.iter_mut().filter(|gated| is_trusted(gated)) {
+            gated.decision = permissions.decide(&gated.call.name);
         }
     }
 

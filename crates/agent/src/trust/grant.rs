@@ -59,9 +59,14 @@ pub(crate) struct PromptDeclarations {
     pub(crate) harmless: BTreeSet<String>,
     /// The files that declarations execute or load, by absolute path.
     files: BTreeMap<PathBuf, FileContent>,
+    /// The files that commands execute or load; `None` for a missing one.
+    programs: ProgramFiles,
     /// The paths that tools cannot write: of those files and of missing ones.
     protected: BTreeSet<PathBuf>,
 }
+
+/// Files that commands execute or load, by absolute path; `None` for missing ones.
+pub(crate) type ProgramFiles = BTreeMap<PathBuf, Option<FileContent>>;
 
 impl PromptDeclarations {
     /// Classifies the tools of a document and hashes the files that they name.
@@ -133,9 +138,13 @@ impl PromptDeclarations {
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.as_os_str());
         let found = hasher.command(folder, &words.unwrap_or_default(), path);
+        let absent = found.absent.iter().map(|path| (path.clone(), None));
+        self.programs.extend(absent);
         self.protected.extend(found.absent);
         for file in found.files {
             self.protected.insert(file.real);
+            self.programs
+                .insert(file.path.clone(), Some(file.content.clone()));
             self.files.insert(file.path, file.content);
         }
     }
@@ -230,6 +239,13 @@ impl Grant {
     pub(crate) fn file(&self, name: &str) -> Option<(&PathBuf, &FileContent)> {
         let mut files = self.all_files().into_iter();
         files.find(|(path, _)| self.name(path) == name)
+    }
+
+    /// Returns the files that commands of the prompt and its agents execute or load.
+    pub(crate) fn programs(&self) -> ProgramFiles {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        let programs = all.flat_map(|declared| declared.programs.clone());
+        programs.collect()
     }
 
     /// Returns why the grant cannot be trusted beyond one command: a file could not be hashed.

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use logue_tools::ServerAccess;
+use logue_tools::{FileHasher, ServerAccess};
 
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
 use crate::permission::rules::Permission;
-use crate::trust::grant::{Grant, PromptDeclarations};
+use crate::trust::grant::{Grant, ProgramFiles, PromptDeclarations};
 
 /// The trust level of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ struct Judged {
     members: BTreeSet<String>,
     /// The access of server programs, by address.
     servers: BTreeMap<String, ServerAccess>,
+    /// The files that trust is bound to during the run.
+    programs: Arc<ProgramFiles>,
 }
 
 impl PromptTrust {
@@ -47,6 +50,7 @@ impl PromptTrust {
             harmless: grant.harmless().clone(),
             members: grant.members(),
             servers: BTreeMap::new(),
+            programs: Arc::default(),
         }))
     }
 
@@ -66,7 +70,34 @@ impl PromptTrust {
             harmless: declared.harmless.clone(),
             members: outer.members.clone(),
             servers: outer.servers.clone(),
+            programs: Arc::clone(&outer.programs),
         }))
+    }
+
+    /// Binds the trust to the files that commands execute or load, until the run ends.
+    ///
+    /// A call of a command whose files have changed since the grant was made is not trusted.
+    #[must_use]
+    pub fn bound_to(mut self, grant: &Grant) -> Self {
+        if let Some(judged) = &mut self.0 {
+            judged.programs = Arc::new(grant.programs());
+        }
+        self
+    }
+
+    /// Returns whether a file that trust is bound to has changed. Reads the files.
+    pub(crate) async fn has_changed(&self) -> bool {
+        let Some(judged) = self.0.as_ref().filter(|judged| judged.trusted) else {
+            return false;
+        };
+        let programs = Arc::clone(&judged.programs);
+        let work = move || {
+            let mut hasher = FileHasher::default();
+            let mut files = programs.iter();
+            files.any(|(path, content)| hasher.hash(path) != *content)
+        };
+        // Without a result, nothing is known of the files.
+        tokio::task::spawn_blocking(work).await.unwrap_or(true)
     }
 
     /// Sets the access of the prompt's server programs, by address as declared.

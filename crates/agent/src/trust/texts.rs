@@ -43,7 +43,9 @@ impl TrustFile {
     /// A file that cannot be copied is left out: its change is shown without a difference.
     pub(crate) fn keep_texts(&self, grant: &Grant) {
         let folder = self.texts();
-        if private_folder(&folder).is_err() {
+        // A link could lead to a directory of other files.
+        let is_own = |folder: &Path| folder.symlink_metadata().is_ok_and(|it| it.is_dir());
+        if private_folder(&folder).is_err() || !is_own(&folder) {
             return;
         }
         for (path, content) in grant.all_files() {

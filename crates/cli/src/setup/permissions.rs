@@ -74,8 +74,12 @@ impl TrustRules {
         let place = trust::place_of(source.file());
         let file = trust_file::file();
         let reason = TrustReason::find(&self.settings, file.as_ref(), &place, grant)?;
+        if let TrustReason::Listed(servers) = reason {
+            let trust = PromptTrust::trusted(grant).with_servers(servers);
+            return Ok(trust.bound_to(grant));
+        }
         if reason.is_trusted() {
-            return Ok(PromptTrust::trusted(grant).with_servers(reason.servers()));
+            return Ok(PromptTrust::trusted(grant));
         }
         let not_trusted = PromptTrust::not_trusted(grant);
         // Rules may have decided about every tool.
@@ -92,7 +96,9 @@ impl TrustRules {
             };
             self.output.finish();
             return Ok(match question.ask().await? {
-                Some(servers) => PromptTrust::trusted(grant).with_servers(servers),
+                Some(servers) => PromptTrust::trusted(grant)
+                    .with_servers(servers)
+                    .bound_to(grant),
                 None => not_trusted,
             });
         }

@@ -98,10 +98,9 @@ fn a_server_does_not_start_from_a_script_that_a_command_of_the_run_changed() {
                 .env("PATH", &path);
             command.args(["run", "-o", "t.md", "p.md", "go"]);
             let ran: Ran = command.output().unwrap().into();
-            assert_eq!(ran.status, 0, "{}", ran.stderr);
             fs::remove_file(root.join("t.md")).unwrap();
             drop(fs::remove_dir_all(root.join(".data/logue/sessions")));
-            (runs(&root), sent(&server))
+            (ran.status, runs(&root), sent(&server))
         };
         let trust = || {
             let mut command = strict(&root);
@@ -113,22 +112,45 @@ fn a_server_does_not_start_from_a_script_that_a_command_of_the_run_changed() {
         let deploy = ("deploy", no_arguments());
         trust();
         // The list of tools is cached, so that the next run starts the server for its first call.
-        let (started, results) = calls(std::slice::from_ref(&echo));
+        let (_, started, results) = calls(std::slice::from_ref(&echo));
         assert_eq!(started.split(' ').count(), 2, "{server}: {started}");
         assert!(results.contains("you said"), "{results}");
-        let (started, results) = calls(&[deploy.clone(), echo.clone()]);
+        let (_, started, results) = calls(&[deploy.clone(), echo.clone()]);
         assert_eq!(started.split(' ').count(), 2, "{server}: {started}");
         assert!(results.contains("you said"), "{results}");
 
         let change = "cat evil > server.sh; cat evil > bin/tool\n";
         fs::write(root.join("deploy.sh"), change).unwrap();
         trust();
-        let (started, results) = calls(&[deploy, echo]);
+        let (status, started, results) = calls(&[deploy, echo]);
         let changed = fs::read_to_string(root.join("server.sh")).unwrap();
         assert!(changed.contains("evil"), "the command has no effect");
         assert_eq!(started, "", "{server}: {results}");
         assert!(!results.contains("you said"), "{results}");
-        assert!(results.contains("has changed since"), "{results}");
+        // The call waits for an approval, because the prompt is no longer trusted.
+        assert_eq!(status, 6, "{server}");
+    }
+}
+
+#[test]
+fn a_trusted_script_that_a_command_of_the_run_changed_asks_again() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"cp\" command=\"cp\"/>\n\
+                  <tool name=\"act\" command=\"sh x.sh\"/>\n";
+    for (from, expected, status) in [("same", "act ", 0), ("evil", "", 6)] {
+        let folder = folder(&[
+            ("p.md", prompt),
+            ("x.sh", "echo act >> runs\n"),
+            ("same", "echo act >> runs\n"),
+            ("evil", "echo evil >> runs\n"),
+        ]);
+        trust(folder.path());
+        let server = model(&[
+            ("cp", json!({"arguments": [from, "x.sh"]})),
+            ("act", no_arguments()),
+        ]);
+        let ran = run(folder.path(), &server);
+        assert_eq!(ran.status, status, "{from}: {}", ran.stderr);
+        assert_eq!(runs(folder.path()), expected, "{from}: {}", ran.stderr);
     }
 }
 

@@ -338,8 +338,8 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
             Some("s3cr3t\n[exit status 0]"),
             "{settings}"
         );
-        let warning = "warning: t: no sandbox: it is switched off; confined: leftover processes, \
-                       memory and processes; NOT confined: files outside its directories,";
+        let warning = "warning: t: no sandbox: it is switched off; confined: open descriptors, \
+                       leftover processes, memory and processes";
         assert_eq!(ran.stderr.contains(warning), warns, "{}", ran.stderr);
     }
 

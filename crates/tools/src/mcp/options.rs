@@ -313,6 +313,29 @@ impl McpSettings {
         self
     }
 
+    /// Merges the access of a server program; the stricter value applies.
+    ///
+    /// Paths accumulate. Headers and credentials stay.
+    pub fn restrict(&mut self, other: Self) {
+        let stricter = |one: Option<bool>, other: Option<bool>| match (one, other) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (one, other) => one.or(other),
+        };
+        self.network = stricter(self.network, other.network);
+        self.cache = stricter(self.cache, other.cache);
+        let rank = |mode: &Option<SandboxMode>| match mode {
+            None => 0,
+            Some(SandboxMode::Off) => 1,
+            Some(SandboxMode::Auto) => 2,
+            Some(_) => 3,
+        };
+        if rank(&other.sandbox) > rank(&self.sandbox) {
+            self.sandbox = other.sandbox;
+        }
+        self.readable.extend(other.readable);
+        self.writable.extend(other.writable);
+    }
+
     /// Distinguishes catalogs of different accounts without revealing secrets.
     pub(super) fn identity(&self) -> String {
         format!(

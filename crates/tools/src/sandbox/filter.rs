@@ -2,7 +2,8 @@
 //!
 //! Landlock covers TCP only. A program without network may therefore not create sockets of any
 //! family. Connected pairs of local sockets remain; pairs of datagrams do not, because they can send
-//! to other addresses. The kernel's keyrings are closed, and so are objects of System V and POSIX
+//! to other addresses. Limits, priorities and processors of other processes stay as they are, because
+//! a limit can end a process that no signal reaches. The kernel's keyrings are closed, and so are objects of System V and POSIX
 //! message queues unless the program has a namespace of its own for them. `io_uring` could execute
 //! the same operations past the filter.
 
@@ -20,6 +21,15 @@ struct CallNumbers {
     fallocate: i64,
     /// `io_uring_setup`, `add_key`, `request_key` and `keyctl`.
     always: &'static [i64],
+    /// `prlimit64`, with the process as its first argument and the new limit as its third.
+    limit: i64,
+    /// `sched_setaffinity`, `sched_setscheduler`, `sched_setparam`, `sched_setattr`,
+    /// `migrate_pages` and `move_pages`, with the process as their first argument.
+    other_processes: &'static [i64],
+    /// `setpriority` and `ioprio_set`, each with the kind of target that means all of a user.
+    ///
+    /// Their first argument is the kind and their second the id.
+    priorities: [(i64, u64); 2],
     /// System V shared memory, semaphores and message queues; POSIX message queues.
     objects: &'static [i64],
     /// The bit of a second calling convention.
@@ -32,6 +42,9 @@ const NUMBERS: Option<CallNumbers> = Some(CallNumbers {
     socketpair: 53,
     fallocate: 285,
     always: &[425, 248, 249, 250],
+    limit: 302,
+    other_processes: &[203, 144, 142, 314, 256, 279],
+    priorities: [(141, 2), (251, 3)],
     objects: &[29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220, 240, 241],
     // x32
     alternative: Some(0x4000_0000),
@@ -42,6 +55,9 @@ const NUMBERS: Option<CallNumbers> = Some(CallNumbers {
     socketpair: 199,
     fallocate: 47,
     always: &[425, 217, 218, 219],
+    limit: 261,
+    other_processes: &[122, 119, 118, 274, 238, 239],
+    priorities: [(140, 2), (30, 3)],
     objects: &[
         180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197,
     ],
@@ -107,6 +123,15 @@ fn programs(open: OpenCalls) -> Result<[BpfProgram; 2], String> {
     if !open.objects {
         denied.extend(numbers.objects.iter().map(|number| (*number, Vec::new())));
     }
+    denied.insert(numbers.limit, other_process(&[0, 2]).map_err(failed)?);
+    for number in numbers.other_processes {
+        denied.insert(*number, other_process(&[0]).map_err(failed)?);
+    }
+    for (number, user) in numbers.priorities {
+        let mut rules = other_process(&[1]).map_err(failed)?;
+        rules.push(condition(0, SeccompCmpOp::Eq, user).map_err(failed)?);
+        denied.insert(number, rules);
+    }
     if !open.network {
         denied.insert(numbers.socket, Vec::new());
         denied.insert(numbers.socketpair, unconnected_pairs().map_err(failed)?);
@@ -130,14 +155,30 @@ fn programs(open: OpenCalls) -> Result<[BpfProgram; 2], String> {
     Ok([program(denied, DENIED)?, program(unsupported, UNSUPPORTED)?])
 }
 
+/// Returns the rule for calls in which all these arguments are set.
+fn other_process(arguments: &[u8]) -> Result<Vec<SeccompRule>, BackendError> {
+    let is_set = |argument: &u8| {
+        let length = SeccompCmpArgLen::Qword;
+        SeccompCondition::new(*argument, length, SeccompCmpOp::Ne, 0)
+    };
+    let conditions = arguments.iter().map(is_set).collect::<Result<_, _>>()?;
+    Ok(vec![SeccompRule::new(conditions)?])
+}
+
+/// Returns the rule for calls with such an argument.
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompRule, BackendError> {
+    let length = SeccompCmpArgLen::Dword;
+    SeccompRule::new(vec![SeccompCondition::new(
+        argument, length, operator, value,
+    )?])
+}
+
 /// Returns the rules for pairs that are not local, or not always connected.
 fn unconnected_pairs() -> Result<Vec<SeccompRule>, BackendError> {
-    let condition = |argument, operator, value| {
-        let length = SeccompCmpArgLen::Dword;
-        SeccompRule::new(vec![SeccompCondition::new(
-            argument, length, operator, value,
-        )?])
-    };
     let mut rules = vec![condition(0, SeccompCmpOp::Ne, LOCAL)?];
     for kind in (0..=TYPE_BITS).filter(|kind| !CONNECTED.contains(kind)) {
         rules.push(condition(1, SeccompCmpOp::MaskedEq(TYPE_BITS), kind)?);

@@ -237,6 +237,41 @@ async fn what_is_said_to_be_enforced_is_enforced() {
 }
 
 #[tokio::test]
+async fn limits_and_priorities_of_outside_processes_stay() {
+    for mode in modes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut outside = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = outside.id();
+        let script = format!(
+            "import os, resource
+def attempt(action):
+    try: action(); print('DONE')
+    except OSError: pass
+attempt(lambda: resource.prlimit({pid}, resource.RLIMIT_NOFILE, (7, 7)))
+attempt(lambda: os.setpriority(os.PRIO_PROCESS, {pid}, 19))
+attempt(lambda: os.setpriority(os.PRIO_USER, 0, 19))
+attempt(lambda: os.sched_setaffinity({pid}, {{0}}))
+attempt(lambda: os.sched_setscheduler({pid}, os.SCHED_BATCH, os.sched_param(0)))
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+os.sched_setaffinity(0, {{0}})
+os.nice(1)
+print('own')
+"
+        );
+        fs::write(folder.path().join("a.py"), script).unwrap();
+        let outcome = sh(folder.path(), "python3 a.py", options(mode)).await;
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        outside.kill().unwrap();
+        outside.wait().unwrap();
+        assert_eq!(outcome.text, "own\n[exit status 0]", "{mode:?}");
+        let files = limits
+            .lines()
+            .find(|line| line.starts_with("Max open files"));
+        assert!(!files.unwrap().contains(" 7 "), "{limits}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_given_is_reached() {
     for mode in modes() {
         let (folder, outside) = (tempfile::tempdir().unwrap(), Outside::new());

@@ -11,6 +11,7 @@
 //! key. A project's layer contains no granting key that the user does not trust.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -206,13 +207,15 @@ fn mcp(layers: &Layers, home: Option<&Path>) -> McpOptions {
         .nearest(|tables| tables.mcp.cache_ttl_minutes)
         .unwrap_or(5);
     let cache = cache_folder("mcp").filter(|_| minutes > 0);
-    let mut servers = BTreeMap::new();
+    let mut servers: BTreeMap<String, McpSettings> = BTreeMap::new();
     for layer in layers.iter() {
         for (name, server) in &layer.tables.mcp.servers {
             let place = |path: &Spanned<PathBuf>| resolved(path.get_ref(), &layer.folder, home);
-            servers
-                .entry(name.clone())
-                .or_insert_with(|| mcp_server(server, place));
+            let settings = mcp_server(server, place);
+            match servers.entry(name.clone()) {
+                Entry::Vacant(vacant) => drop(vacant.insert(settings)),
+                Entry::Occupied(mut nearer) => nearer.get_mut().restrict(settings),
+            }
         }
     }
     let cache = cache
