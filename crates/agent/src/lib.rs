@@ -45,7 +45,7 @@ mod turn;
 pub use agents::code_agent::{Agent, AgentBuilder, AgentError};
 pub use agents::response_cache::ResponseCache;
 pub use permission::approval::{
-    APPROVAL, DECIDED_BY, NOTE, approval_payload, check_approval, deadline, is_pending,
+    APPROVAL, CONNECTION, DECIDED_BY, NOTE, approval_payload, check_approval, deadline, is_pending,
 };
 pub use permission::approver::{ApprovalRequest, ApprovalResponse, Approver};
 pub use permission::audit::{

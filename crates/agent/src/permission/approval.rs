@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 use crate::permission::audit::AUDIT_FAILED;
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
 use crate::permission::edit::{EDITS, EditedCall, requested_arguments, stored_arguments};
+use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
 
 /// The field of the state, and of a signal's payload, with the decision.
@@ -35,6 +36,8 @@ pub const DECIDED_BY: &str = "decided_by";
 
 /// The decision of a request that expired. Signals must not contain it.
 const EXPIRED: &str = "expired";
+/// The key of the descriptor with the connection to the model.
+pub const CONNECTION: &str = "connection";
 /// The key of the descriptor with the seconds until a decision is due.
 const TIMEOUT: &str = "timeout_seconds";
 /// The name on the message that lists pending calls. It is shown to people and never sent to a
@@ -197,7 +200,7 @@ pub(crate) fn descriptor(
     invocation: &str,
     n: u64,
     waiting: &[&PendingCall],
-    timeout_seconds: Option<u64>,
+    permissions: &Permissions,
 ) -> SignalDescriptor {
     let calls: Vec<Value> = waiting
         .iter()
@@ -221,8 +224,11 @@ pub(crate) fn descriptor(
         .collect();
     let named: Vec<&ToolCall> = waiting.iter().map(|gated| &gated.call).collect();
     let mut metadata = json!({"calls": calls, "reason": reason(&named)});
-    if let Some(seconds) = timeout_seconds {
+    if let Some(seconds) = permissions.timeout_seconds {
         metadata[TIMEOUT] = json!(seconds);
+    }
+    if let Some(connection) = &permissions.connection {
+        metadata[CONNECTION] = connection.as_ref().clone();
     }
     SignalDescriptor {
         signal_id: signal_id(invocation, n),

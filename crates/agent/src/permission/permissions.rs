@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_tools::ServerAccess;
+use serde_json::Value;
 
 use crate::permission::approver::Approver;
 use crate::permission::audit::{AuditLog, NoAudit};
@@ -31,6 +32,8 @@ pub struct Permissions {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) timeout_seconds: Option<u64>,
+    /// The description of the connection to the model.
+    pub(crate) connection: Option<Arc<Value>>,
     /// The agent that makes the calls.
     pub(crate) agent: Option<String>,
 }
@@ -87,6 +90,15 @@ impl Permissions {
     #[must_use]
     pub fn with_timeout(mut self, seconds: Option<u64>) -> Self {
         self.timeout_seconds = seconds;
+        self
+    }
+
+    /// Sets the description of the connection to the model.
+    ///
+    /// A suspended turn has it in its metadata as [`CONNECTION`](crate::CONNECTION).
+    #[must_use]
+    pub fn with_connection(mut self, connection: Value) -> Self {
+        self.connection = Some(Arc::new(connection));
         self
     }
 
@@ -195,6 +207,7 @@ impl Default for Permissions {
             approver: None,
             audit: Arc::new(NoAudit),
             timeout_seconds: None,
+            connection: None,
             agent: None,
         }
     }

@@ -143,7 +143,7 @@ impl Assistant {
         // The turn enforces the request limit; the engine's step limit must be higher.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
-        let timeout_seconds = self.permissions.timeout_seconds;
+        let permissions = Arc::new(self.permissions.clone());
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
@@ -161,7 +161,8 @@ impl Assistant {
             })
             .add_node_fn(ASK, move |ctx: NodeContext<TurnEvent>| {
                 budget.suspended(ctx.invocation_id());
-                async move { ask_person(&ctx, timeout_seconds).await }
+                let permissions = Arc::clone(&permissions);
+                async move { ask_person(&ctx, &permissions).await }
             })
             .add_node_fn(TOOLS, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&tools);
@@ -424,7 +425,7 @@ fn run_tool<'a>(
 /// Runs the node `approval`: suspends until a person has decided.
 async fn ask_person(
     ctx: &NodeContext<TurnEvent>,
-    timeout_seconds: Option<u64>,
+    permissions: &Permissions,
 ) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
@@ -433,7 +434,7 @@ async fn ask_person(
         .collect();
     let progress = Progress::from_state(ctx.state(), ctx.invocation_id());
     let id = ctx.invocation_id();
-    let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
+    let descriptor = descriptor(id, progress.approvals, &waiting, permissions);
     match ctx.suspend(descriptor).await {}
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
             Ok(Exit::Done)
         }
         Ok(Ended::Suspended(turn)) => {
-            let command = resume_command(&turn.descriptor.signal_id, &arguments.store);
+            let base_url = arguments.model_args.base_url.as_deref();
+            let command = resume_command(&turn.descriptor.signal_id, &arguments.store, base_url);
             let pending = turn.pending.as_ref().map(ChatMessage::text);
             let id = turn.run.invocation_id();
             output.suspended(id, &turn.descriptor, pending.as_deref(), &command);

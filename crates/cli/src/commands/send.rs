@@ -23,7 +23,8 @@ pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
-    report_outcome(&output, &arguments.store, ended)
+    let base_url = arguments.model_args.base_url.as_deref();
+    report_outcome(&output, &arguments.store, base_url, ended)
 }
 
 fn turn(

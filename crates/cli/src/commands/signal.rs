@@ -17,6 +17,7 @@ use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
+use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
@@ -28,7 +29,8 @@ pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, CliError> {
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
-    report_outcome(&output, &arguments.store, ended)
+    let base_url = arguments.model_args.base_url.as_deref();
+    report_outcome(&output, &arguments.store, base_url, ended)
 }
 
 fn turn(
@@ -40,21 +42,33 @@ fn turn(
     let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
-        let prepared = async {
+        let prepared = Box::pin(async {
             let waiting = find(&store, &arguments.id).await?;
             let is_late = require_time(&waiting, arguments.decision.expire)?;
             let edits = edits(&arguments.edits, &waiting)?;
+            let record = ConnectionRecord::of(&waiting);
+            let mut settings = settings.clone();
+            if let Some(record) = &record {
+                settings.model = settings.model.resuming(record);
+            }
             let known = store.session(&waiting.session).await;
             let known = known.map_err(|error| store_failure(&error))?;
             if suspended::file_of(&waiting.session).is_some() {
-                let chat =
-                    suspended::chat(store, &waiting, known.as_ref(), arguments, settings, output);
+                let chat = suspended::chat(
+                    store,
+                    &waiting,
+                    known.as_ref(),
+                    arguments,
+                    &settings,
+                    output,
+                );
                 return Ok((chat.await?, waiting, is_late, edits));
             }
             let model = arguments.model_args.model.as_deref();
             let agent = Agent::new(&waiting.session, known.as_ref(), None, model, &[])?;
+            let agent = agent.resuming(model, record.as_ref());
             let command = SessionCommand {
-                settings,
+                settings: &settings,
                 model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,
@@ -62,7 +76,7 @@ fn turn(
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
             Ok::<_, CliError>((chat, waiting, is_late, edits))
-        };
+        });
         let (chat, waiting, is_late, edits) = match until_signal(prepared).await {
             Ok(chat) => chat?,
             Err(exit) => return Ok(Ended::Signalled(exit)),

@@ -45,9 +45,8 @@ impl Connection {
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
         let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
         let settings = self.settings.account(account);
-        let base_url = settings.base_url(base_url.as_deref());
-        let api_key = settings.api_key(api_key.as_deref(), &base_url)?;
-        let mut options = EndpointOptions::new(base_url.url).with_limits(self.settings.http);
+        let (base_url, api_key) = settings.endpoint(base_url.as_deref(), api_key.as_deref())?;
+        let mut options = EndpointOptions::new(base_url).with_limits(self.settings.http);
         options.api_key = api_key;
         Ok(options)
     }

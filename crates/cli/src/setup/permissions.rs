@@ -12,6 +12,7 @@ use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
 use crate::setup::output::Output;
+use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::Terminal;
 use crate::setup::trust::TrustReason;
@@ -26,7 +27,11 @@ pub(crate) fn permissions(
 ) -> Permissions {
     let settings = &command.settings.permissions;
     let timeout = command.trust.approval_timeout.or(settings.approval_timeout);
-    let mut permissions = flags.with_audit(audit).with_timeout(timeout);
+    let connection = ConnectionRecord::new(command.model_args, command.settings);
+    let mut permissions = flags
+        .with_audit(audit)
+        .with_timeout(timeout)
+        .with_connection(connection.to_json());
     if let Some(file) = &settings.user {
         permissions = permissions.with_own(file.clone());
     }

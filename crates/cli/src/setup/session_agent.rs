@@ -19,6 +19,7 @@ use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
 use crate::setup::settings::Settings;
+use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::{ids, store_failure};
 use crate::setup::turn_environment::TurnCommand;
 use logue_harness::SystemClock;
@@ -100,6 +101,20 @@ impl Agent {
             permissions,
             news,
         })
+    }
+
+    /// Returns the agent with the model of the suspended turn that it resumes.
+    ///
+    /// Later messages may have changed the model of the session. A flag takes precedence.
+    pub(crate) fn resuming(
+        mut self,
+        flag: Option<&str>,
+        record: Option<&ConnectionRecord>,
+    ) -> Self {
+        if let (None, Some(record)) = (flag, record) {
+            self.model.clone_from(&record.model);
+        }
+        self
     }
 
     /// Stores the new labels in the session.

@@ -7,6 +7,7 @@ use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
 use logue_message::ChatMessage;
+use logue_model::redacted_base_url;
 use logue_source::quote_word;
 use logue_store::redacted_address;
 
@@ -24,6 +25,7 @@ const TOOLS_RAN: &str = "tools of this turn ran, and the session's history keeps
 pub(crate) fn report_outcome(
     output: &Output,
     store: &StoreArgs,
+    base_url: Option<&str>,
     ended: Result<Ended, CliError>,
 ) -> Result<Exit, CliError> {
     output.finish();
@@ -54,7 +56,7 @@ pub(crate) fn report_outcome(
                     .rev()
                     .map(ChatMessage::text)
                     .next();
-                let command = resume_command(&turn.signal_descriptor.signal_id, store);
+                let command = resume_command(&turn.signal_descriptor.signal_id, store, base_url);
                 let id = &turn.invocation_id;
                 output.suspended(id, &turn.signal_descriptor, text.as_deref(), &command);
                 output.written().map_err(|error| write_failed(&error))?;
@@ -107,9 +109,18 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
 }
 
 /// Returns the command that resumes a turn.
-pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
+///
+/// It repeats `--base-url`, unless the address has secrets.
+pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs, base_url: Option<&str>) -> String {
     let store = store_flag(store);
-    format!("logue signal {} --approve{store}", quote_word(signal_id))
+    let shown = base_url.filter(|url| redacted_base_url(url) == *url);
+    let server = shown.map_or(String::new(), |url| {
+        format!(" --base-url {}", quote_word(url))
+    });
+    format!(
+        "logue signal {} --approve{store}{server}",
+        quote_word(signal_id)
+    )
 }
 
 /// Returns the flag that names the store, without a password.
@@ -180,16 +191,16 @@ mod tests {
         let store = StoreArgs {
             store: Some("postgres://ana:secret@db.test/logue".to_owned()),
         };
-        let command = resume_command("approve-1", &store);
+        let command = resume_command("approve-1", &store, Some("http://ana:secret@host/v1"));
         assert!(!command.contains("secret"), "{command}");
         assert!(command.contains("db.test/logue"), "{command}");
         let file = StoreArgs {
             store: Some("sqlite:s.db".to_owned()),
         };
-        let command = resume_command("approve-1", &file);
+        let command = resume_command("approve-1", &file, Some("http://host/v1"));
         assert_eq!(
             command,
-            "logue signal approve-1 --approve --store sqlite:s.db"
+            "logue signal approve-1 --approve --store sqlite:s.db --base-url http://host/v1"
         );
     }
 }

@@ -26,6 +26,7 @@ use crate::setup::permissions::audit_of;
 use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
 use crate::setup::settings::Settings;
+use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::{new_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
@@ -243,7 +244,9 @@ pub(crate) async fn chat(
     let session = waiting.session.as_str();
     let model = arguments.model_args.model.as_deref();
     let rules: &[PermissionRule] = &[];
+    let record = ConnectionRecord::of(waiting);
     let agent = Agent::new(session, known, None, model, rules)?;
+    let agent = agent.resuming(model, record.as_ref());
     let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
     let timeout = settings.run.lock_timeout;

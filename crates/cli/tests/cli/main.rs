@@ -52,6 +52,7 @@ mod server_access;
 mod sessions;
 mod settings;
 mod signal;
+mod suspended_server;
 mod telemetry;
 mod tokens;
 mod tools;

@@ -10,6 +10,7 @@ use crate::exit::CliError;
 use crate::setup::config::Layers;
 use crate::setup::config::origin::Origin;
 use crate::setup::environment::variable;
+use crate::setup::settings::connection_record::ServerRecord;
 
 /// Returns the account that `--base-url` and `--api-key` belong to.
 ///
@@ -23,7 +24,7 @@ pub(crate) fn account_of_flags(model: Option<&str>) -> &'static ProviderAccount 
 /// The address and the keys of an account, from the environment and the files.
 #[derive(Clone)]
 pub(crate) struct AccountSettings {
-    account: &'static ProviderAccount,
+    pub(super) account: &'static ProviderAccount,
     base_url: BaseUrl,
     /// The value of the variable for this program.
     own_key: Option<String>,
@@ -31,6 +32,8 @@ pub(crate) struct AccountSettings {
     named_key: Option<NamedKey>,
     /// The value of the provider's variable.
     provider_key: Option<String>,
+    /// The server of the suspended turn that this process resumes.
+    pub(super) recorded: Option<ServerRecord>,
 }
 
 /// The address of a model server and its source.
@@ -84,6 +87,7 @@ impl AccountSettings {
             own_key: account.own_key_variable.and_then(variable),
             named_key,
             provider_key: variable(account.key_variable),
+            recorded: None,
         }
     }
 
@@ -98,6 +102,7 @@ impl AccountSettings {
             own_key: None,
             named_key: None,
             provider_key: None,
+            recorded: None,
         }
     }
 

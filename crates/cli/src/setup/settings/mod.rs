@@ -5,6 +5,7 @@
 //! has a flag applies it. All other code only reads the fields.
 
 pub(crate) mod accounts;
+pub(crate) mod connection_record;
 mod resolve;
 mod tools;
 
@@ -22,6 +23,7 @@ use logue_tools::{FetchPolicy, SearchEngine, ShellPolicy};
 use crate::exit::CliError;
 use crate::setup::config::{GrantPolicy, Layers};
 use crate::setup::settings::accounts::AccountSettings;
+use crate::setup::settings::connection_record::ConnectionRecord;
 
 /// The effective settings.
 #[derive(Clone)]
@@ -159,6 +161,15 @@ impl Settings {
 }
 
 impl ModelSettings {
+    /// Returns these settings with the default model and the servers of a suspended turn.
+    pub(crate) fn resuming(mut self, record: &ConnectionRecord) -> Self {
+        self.name.clone_from(&record.default_model);
+        for account in &mut self.accounts {
+            account.recorded = record.server(account.account).cloned();
+        }
+        self
+    }
+
     /// Returns the address and the keys of an account.
     pub(crate) fn account(&self, account: &'static ProviderAccount) -> AccountSettings {
         let mut accounts = self.accounts.iter();
