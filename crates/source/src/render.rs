@@ -1,14 +1,17 @@
 //! Rendering of a diagnostic with its source text.
 //!
 //! The renderer accepts any bytes. Invalid UTF-8 appears as replacement characters, a file of a
-//! gigabyte or a line of a megabyte is cut to the surroundings of the finding, and control
-//! characters appear as symbols, so that a hostile file cannot drive the terminal.
+//! gigabyte or a line of a megabyte is cut to the surroundings of the finding, and control and hidden
+//! characters appear as symbols or escapes, so that a hostile file cannot drive the terminal.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, escape_line, escape_untrusted};
+use crate::{
+    Diagnostic, LineColumn, LineIndex, Severity, Span, UntrustedEscaper, escape_line,
+    escape_untrusted,
+};
 
 /// Bytes quoted on each side of a finding if its line is too long.
 const LINE_REACH: usize = 120;
@@ -153,8 +156,8 @@ impl<'a> Source<'a> {
         };
         let mut snippet =
             Snippet::source(window.text.as_str()).line_start(window.line + self.origin.line);
-        if window.is_cut || self.origin.column > 1 {
-            // The renderer would count columns from the cut, so the position is passed to it.
+        if window.is_altered || self.origin.column > 1 {
+            // The renderer would count columns of the window, so the position is passed to it.
             let LineColumn { line, column } = self.line_column(diagnostic.primary.start);
             let position = annotate_snippets::Origin::path(self.name.as_str())
                 .line(line)
@@ -253,8 +256,8 @@ impl Source<'_> {
 struct Window {
     /// Zero-based number of the first line.
     line: usize,
-    /// Whether the window begins inside a line.
-    is_cut: bool,
+    /// Whether the window begins inside a line or contains an escape.
+    is_altered: bool,
     /// The quoted text.
     text: String,
     /// Source offset, source length and offset in `text` of each piece.
@@ -267,16 +270,13 @@ impl Window {
         let line_start = source.lines.line_range(line).map_or(0, |line| line.start);
         let mut window = Self {
             line,
-            is_cut: range.start != line_start,
+            is_altered: range.start != line_start,
             text: String::new(),
             pieces: Vec::new(),
         };
         let mut at = range.start;
         for chunk in source.text[range].utf8_chunks() {
-            window
-                .pieces
-                .push((at, chunk.valid().len(), window.text.len()));
-            window.text.push_str(chunk.valid());
+            window.push_valid(at, chunk.valid());
             at += chunk.valid().len();
             for _ in chunk.invalid() {
                 window.pieces.push((at, 1, window.text.len()));
@@ -286,6 +286,32 @@ impl Window {
         }
         window.pieces.push((at, 0, window.text.len()));
         window
+    }
+
+    /// Appends text in which characters without a glyph are escaped.
+    ///
+    /// The renderer writes the control characters of ASCII as symbols.
+    fn push_valid(&mut self, start: usize, text: &str) {
+        let mut escaper = UntrustedEscaper::default();
+        let mut kept = 0;
+        for (at, character) in text.char_indices() {
+            let end = at + character.len_utf8();
+            let escaped = escaper.escape(&text[at..end]);
+            if character.is_ascii() || escaped == text[at..end] {
+                continue;
+            }
+            self.push_piece(start + kept, &text[kept..at]);
+            self.pieces.push((start + at, end - at, self.text.len()));
+            self.text.push_str(&escaped);
+            self.is_altered = true;
+            kept = end;
+        }
+        self.push_piece(start + kept, &text[kept..]);
+    }
+
+    fn push_piece(&mut self, start: usize, text: &str) {
+        self.pieces.push((start, text.len(), self.text.len()));
+        self.text.push_str(text);
     }
 
     /// Returns the part of `span` in this window as a range of its text.

@@ -53,6 +53,22 @@ fn control_characters_do_not_reach_the_terminal() {
     assert!(!report(text, &diagnostic).contains('\x1b'));
 }
 
+#[test]
+fn hidden_characters_of_the_source_are_escaped_and_the_marks_stay_below_their_text() {
+    let text = "<user>a\u{202e}\u{200b}\u{9b}\u{e0041}b ❤\u{fe0f}</user>";
+    let start = text.find('b').unwrap();
+    let span = Span::new(start, start + 1);
+    let diagnostic = Diagnostic::error(DiagnosticCode::MdUnclosedTag, "x", span);
+    assert_snapshot!(report(text.as_bytes(), &diagnostic), @r"
+    error[E-MD-UNCLOSED-TAG]: x
+     --> prompt.md:1:12
+      |
+     ::: 
+    1 | <user>a\u{202e}\u{200b}\u{9b}\u{e0041}b ❤️</user>
+      |                                       ^
+    ");
+}
+
 proptest! {
     #[test]
     fn any_bytes_and_any_spans_give_a_report(
