@@ -17,6 +17,10 @@ pub(crate) async fn authorize(
     if request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "pages of a browser are not served\n").into_response();
     }
+    // With several, a proxy and this server could check different ones.
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        return (StatusCode::BAD_REQUEST, "a request names one host\n").into_response();
+    }
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.to_str().ok());
     let bearer = given.and_then(|value| {

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use logue_agent::{Approvals, Environment, HostError, Model, Models};
 use logue_model::{Echo, EventHandler, ModelRequest, ModelResponse, Provider, ProviderError};
-use logue_server::{BearerToken, PromptHost, PromptServer, ServeOptions};
+use logue_server::{BearerToken, HttpOptions, PromptHost, PromptServer, ServeOptions};
 use logue_tools::{BoxFuture, Roots};
 use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 
 /// A model that repeats what it is told when it is let go, and counts who asks it at once.
@@ -340,4 +342,43 @@ fn tokens_are_words_that_fit_into_a_header() {
         format!("{:?}", BearerToken::new(&long[..22]).unwrap()),
         "BearerToken(…)"
     );
+}
+
+#[tokio::test]
+async fn a_request_with_two_host_names_is_refused() {
+    let token = "0123456789abcdef".repeat(4);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let options = HttpOptions::new(BearerToken::new(&token).unwrap());
+    let server = stage(&[], 1).server;
+    let served = server.serve_http(listener, options, std::future::pending());
+    let client = async {
+        let mut statuses = Vec::new();
+        let own = format!("host: {address}\r\n");
+        let other = "host: evil.example\r\n";
+        for hosts in [
+            own.clone(),
+            format!("{own}{other}"),
+            format!("{other}{own}"),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!(
+                "GET /mcp HTTP/1.1\r\n{hosts}authorization: Bearer {token}\r\n\
+                 connection: close\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            statuses.push(response.split(' ').nth(1).unwrap().to_owned());
+        }
+        statuses
+    };
+    let statuses = tokio::select! {
+        served = served => panic!("{served:?}"),
+        statuses = client => statuses,
+    };
+    // The first one passes the check of the host, and lacks the session.
+    assert_ne!(statuses[0], "400");
+    assert_ne!(statuses[0], "403");
+    assert_eq!(statuses[1..], ["400", "400"]);
 }
