@@ -54,6 +54,11 @@ async fn run_agent(
         freshness,
         call_id,
     } = request;
+    let budget = Budget::current().unwrap_or_else(|| environment.budget.clone());
+    // Agents that call agents are refused before they are prepared: the number of calls grows with
+    // the depth, and only requests are counted.
+    let allowed = budget.require_request();
+    allowed.map_err(|error| failed(error.to_string()))?;
     let (text, path) = read_agent(caller, src, local).await?;
     require_depth(caller, environment.max_agent_depth, &path, freshness)?;
     // A prompt from the network has no directory, and nothing of this machine.
@@ -74,7 +79,7 @@ async fn run_agent(
         depth: scope.depth,
     };
     let environment = Environment {
-        budget: Budget::current().unwrap_or_else(|| environment.budget.clone()),
+        budget,
         ..environment.clone()
     };
     let prepared = prepare_agent(&environment, source, scope).await;

@@ -278,6 +278,17 @@ impl Budget {
         begun
     }
 
+    /// Refuses work if no request is left, here or in the enclosing budgets.
+    pub(crate) fn require_request(&self) -> Result<(), RequestLimitReached> {
+        if let Some(most) = self.inner.max_requests
+            && self.inner.earlier_requests.saturating_add(self.requests()) >= most
+        {
+            return Err(RequestLimitReached(most));
+        }
+        let whole = self.inner.whole.as_ref();
+        whole.map_or(Ok(()), Self::require_request)
+    }
+
     /// Marks a turn as suspended; another process may resume it.
     pub(crate) fn suspended(&self, invocation: &str) {
         self.waiting().insert(invocation.to_owned());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use logue_agent::{
     Environment, FileLoader, HostError, Model, Models, Permissions, Prompt, PromptScope,
-    ResponseCache, toolbox,
+    PromptSource, ResponseCache, load_prompt, toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{
@@ -27,6 +27,7 @@ struct Parrot {
     at_once: AtomicUsize,
     most_at_once: AtomicUsize,
     heard: Mutex<Vec<Vec<ChatMessage>>>,
+    found: AtomicUsize,
 }
 
 impl Provider for Parrot {
@@ -59,6 +60,7 @@ struct OneModel(Arc<Parrot>);
 
 impl Models for OneModel {
     fn find(&self, named: Option<&str>, _: &Roots) -> Result<Model, HostError> {
+        self.0.found.fetch_add(1, Ordering::SeqCst);
         match named {
             Some("absent") => Err(HostError::new(
                 "model_not_configured",
@@ -90,12 +92,17 @@ impl Stage {
         }
     }
 
+    fn environment(&self) -> Environment {
+        let mut agents = Environment::new(Arc::new(OneModel(self.parrot.clone())));
+        agents.max_requests = 5;
+        agents
+    }
+
     fn scope(&self) -> PromptScope {
         let prompts = self.folder.path().join("prompts");
         let roots = Arc::new(Roots::new([prompts.clone()]).unwrap());
         let cache = self.folder.path().join("cache");
-        let mut agents = Environment::new(Arc::new(OneModel(self.parrot.clone())));
-        agents.max_requests = 5;
+        let mut agents = self.environment();
         if self.cache {
             agents.agent_responses = Some(ResponseCache::new(cache, Duration::from_hours(1)));
         }
@@ -338,4 +345,24 @@ async fn a_picture_is_sent_as_what_it_is_and_nothing_else_is() {
         "{:?}",
         prompt.diagnostics
     );
+}
+
+#[tokio::test]
+async fn agents_that_call_agents_are_not_prepared_once_no_request_is_left() {
+    let asks = |agent: &str| {
+        let asks = (0..12).map(|n| format!("<agent src=\"{agent}\" local>question {n}</agent>"));
+        format!("<user>{}</user>\n", asks.collect::<Vec<_>>().join("\n"))
+    };
+    let stage = Stage::new(&[
+        ("p.md", &asks("a.md")),
+        ("a.md", &asks("b.md")),
+        ("b.md", &asks("c.md")),
+        ("c.md", "<system>Help.</system>"),
+    ]);
+    let prompt = PromptSource::read(&stage.folder.path().join("prompts/p.md")).unwrap();
+    drop(load_prompt(&stage.environment(), &prompt).await);
+    assert_eq!(stage.asked(), 5);
+    // Each agent is prepared with its model; there are 12 * 12 * 12 at the greatest depth.
+    let found = stage.parrot.found.load(Ordering::SeqCst);
+    assert!(found < 400, "{found} agents were prepared");
 }
