@@ -13,6 +13,7 @@ mod probe;
 mod race;
 mod runner;
 mod scene;
+mod screen;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ use crate::runner::Selection;
 
 /// The attacks of every area.
 const AREAS: &[&[Attack]] = &[
+    author::agents::ATTACKS,
+    author::display::ATTACKS,
     author::paths::ATTACKS,
     author::settings::ATTACKS,
     author::inspection::ATTACKS,

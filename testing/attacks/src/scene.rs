@@ -172,6 +172,11 @@ impl Logue {
         self
     }
 
+    /// Returns the command with its environment.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Starts the program in a process group of its own.
     pub(crate) fn start(mut self) -> Result<Running, Failure> {
         let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
@@ -236,6 +241,14 @@ impl Running {
     pub(crate) fn stderr(&mut self) -> Result<String, Failure> {
         Ok(String::from_utf8_lossy(&content(&mut self.stderr)?).into_owned())
     }
+}
+
+/// Returns the greatest memory of a process until now, in KiB.
+pub(crate) fn memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = peak.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_default()
 }
 
 fn content(file: &mut fs::File) -> io::Result<Vec<u8>> {

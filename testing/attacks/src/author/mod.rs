@@ -1,5 +1,7 @@
 //! Attacks by the author of a prompt or of a checkout.
 
+pub(crate) mod agents;
+pub(crate) mod display;
 pub(crate) mod inspection;
 pub(crate) mod paths;
 pub(crate) mod settings;

@@ -113,10 +113,19 @@ fn written(scene: &Scene, is_own: bool, tools: &str, tables: &str) -> Outcome {
     }
 }
 
-fn run(scene: &Scene, server: &ModelServer, is_trusted: bool) -> Result<Ran, Failure> {
+/// Trusts the prompt `p.md`, not the settings beside it.
+fn trust(scene: &Scene) -> Outcome {
+    drop(fs::remove_file(scene.work().join("logue.toml")));
+    let ran = scene.logue(["trust", "add", "p.md"]).run()?;
+    control(
+        ran.status == Some(0),
+        format!("it is not trusted: {}", ran.text()),
+    )
+}
+
+fn run(scene: &Scene, server: &ModelServer) -> Result<Ran, Failure> {
     let run = scene.logue(["run", "-o", "t.md", "p.md", "go"]);
-    let run = run.with_server(server);
-    let ran = if is_trusted { run.with_trust() } else { run }.run();
+    let ran = run.with_server(server).run();
     drop(fs::remove_file(scene.work().join("t.md")));
     ran
 }
@@ -137,7 +146,7 @@ fn roots(arena: &Arena) -> Outcome {
         ] {
             scene.file("p.md", prompt)?;
             let server = model(&[("read_file", serde_json::json!({"file": outside}))])?;
-            run(&scene, &server, false)?;
+            run(&scene, &server)?;
             let is_sent = traffic(&server).contains(SECRET);
             control(!is_own || is_sent, "the user's own root has no effect")?;
             promise(is_own || !is_sent, format!("roots = [{path:?}]"))?;
@@ -199,6 +208,7 @@ fn environment(arena: &Arena) -> Outcome {
     let scene = Scene::new(arena)?;
     let prompt = "<config model=\"m\"/>\n<tool name=\"t\" command=\"/usr/bin/env\"/>\n";
     scene.file("p.md", prompt)?;
+    trust(&scene)?;
     for is_own in [true, false] {
         written(
             &scene,
@@ -208,7 +218,7 @@ fn environment(arena: &Arena) -> Outcome {
         )?;
         let server = model(&[("t", words([]))])?;
         let run = scene.logue(["run", "--no-save", "p.md", "go"]);
-        let run = run.with_server(&server).with_trust();
+        let run = run.with_server(&server);
         run.with_env("CLOUD_KEY", SECRET).run()?;
         let is_sent = traffic(&server).contains(SECRET);
         control(
@@ -228,12 +238,13 @@ fn environment_mcp(arena: &Arena) -> Outcome {
         "server.sh",
         format!("env > environment\nexec {} mcp plain\n", scene.probe()),
     )?;
+    trust(&scene)?;
     for is_own in [true, false] {
         written(&scene, is_own, "environment = [\"CLOUD_KEY\"]\n", "")?;
         drop(fs::remove_file(scene.work().join("environment")));
         let server = model(&[("echo", serde_json::json!({"text": "x"}))])?;
         let run = scene.logue(["run", "--no-save", "p.md", "go"]);
-        let run = run.with_server(&server).with_trust();
+        let run = run.with_server(&server);
         run.with_env("CLOUD_KEY", SECRET).run()?;
         let has_it = scene.text("environment").contains(SECRET);
         control(
@@ -298,10 +309,11 @@ fn effect(
         "p.md",
         format!("<config model=\"m\"/>\n<tool name=\"t\" command=\"{command}\"/>\n"),
     )?;
+    trust(scene)?;
     for is_own in [true, false] {
         written(scene, is_own, tools, "")?;
         let server = model(&[("t", serde_json::json!({"arguments": arguments}))])?;
-        let ran = run(scene, &server, true)?;
+        let ran = run(scene, &server)?;
         let was_reached = has_effect(&server);
         control(
             !is_own || was_reached,
@@ -373,7 +385,7 @@ fn allow_rule(arena: &Arena) -> Outcome {
                 &format!("[permissions.rules]\n{rule}\n"),
             )?;
             let server = model(&[("t", words([]))])?;
-            run(&scene, &server, false)?;
+            run(&scene, &server)?;
             let has_run = !scene.text("marks").is_empty();
             control(!is_own || has_run, "the user's own rule has no effect")?;
             promise(is_own || !has_run, rule)?;
@@ -391,7 +403,7 @@ fn trust_directories(arena: &Arena) -> Outcome {
         let setting = format!("[trust]\ndirectories = [\"{}\"]\n", scene.work().display());
         written(&scene, is_own, "", &setting)?;
         let server = model(&[("t", words([]))])?;
-        run(&scene, &server, false)?;
+        run(&scene, &server)?;
         let has_run = !scene.text("marks").is_empty();
         control(!is_own || has_run, "the user's own setting has no effect")?;
         promise(is_own || !has_run, "the checkout was trusted")?;
@@ -410,11 +422,12 @@ fn mcp_bearer(arena: &Arena) -> Outcome {
             .to_owned();
         let prompt = format!("<config model=\"m\"/>\n<tool mcp_server=\"{url}\"/>\n");
         scene.file("p.md", prompt)?;
+        trust(&scene)?;
         let setting = format!("[mcp.servers.\"{url}\"]\nbearer_env = \"CLOUD_KEY\"\n");
         written(&scene, is_own, "", &setting)?;
         let server = answers(Vec::new())?;
         let run = scene.logue(["run", "--no-save", "--allow-host", &host, "p.md", "go"]);
-        let run = run.with_server(&server).with_trust();
+        let run = run.with_server(&server);
         run.with_env("CLOUD_KEY", SECRET).run()?;
         let is_sent = traffic(&mcp).contains(SECRET);
         control(!is_own || is_sent, "the user's own key is not sent")?;
@@ -442,7 +455,7 @@ fn private_host(arena: &Arena) -> Outcome {
             &format!("[network]\nallowed_hosts = [{host:?}]\n"),
         )?;
         let server = answers(Vec::new())?;
-        run(&scene, &server, false)?;
+        run(&scene, &server)?;
         let was_reached = !page.received().is_empty();
         control(!is_own || was_reached, "the user's own host is not fetched")?;
         promise(is_own || !was_reached, "the address was fetched")?;
@@ -460,10 +473,10 @@ fn telemetry(arena: &Arena) -> Outcome {
         format!("[telemetry]\nendpoint = {endpoint:?}\n"),
     )?;
     let server = answers(Vec::new())?;
-    run(&scene, &server, true)?;
+    run(&scene, &server)?;
     promise(collector.received().is_empty(), "traces were sent")?;
     fs::remove_file(scene.work().join("logue.toml"))?;
-    run(&scene, &server, true)?;
+    run(&scene, &server)?;
     control(!server.received().is_empty(), "the prompt does not run")
 }
 
@@ -473,6 +486,7 @@ fn search_key(arena: &Arena) -> Outcome {
         "p.md",
         "<config model=\"m\"/>\n<tool name=\"browser.search\"/>\n",
     )?;
+    trust(&scene)?;
     for is_own in [true, false] {
         let engine = answers(Vec::new())?;
         let host = engine
@@ -485,7 +499,7 @@ fn search_key(arena: &Arena) -> Outcome {
         written(&scene, is_own, "", &setting)?;
         let server = model(&[("browser_search", serde_json::json!({"query": "x"}))])?;
         let run = scene.logue(["run", "--no-save", "--allow-host", &host, "p.md", "go"]);
-        let run = run.with_server(&server).with_trust();
+        let run = run.with_server(&server);
         let ran = run.with_env("CLOUD_KEY", SECRET).run()?;
         let is_sent = traffic(&engine).contains(SECRET);
         control(

@@ -1,5 +1,6 @@
 //! Actions of a hostile program, run as the command of a tool.
 
+mod server;
 mod sockets;
 
 use std::fs::{self, File};
@@ -37,7 +38,7 @@ fn act(words: &[&str]) -> io::Result<String> {
             testkit::mcp::serve_stdio(scenario);
             Ok(String::new())
         }
-        ("nothing", []) => done(Ok(())),
+        ("mcp-file", [path]) => done(server::serve(Path::new(path))),
         ("read", [path]) => fs::read_to_string(path),
         ("write", [path]) => done(fs::write(path, "written")),
         ("truncate", [path]) => {
