@@ -2,10 +2,6 @@
 
 /// The names of attacks that succeed, with the reason. They are reported and do not fail a run.
 pub(crate) const OPEN: &[(&str, &str)] = &[
-    ("sandbox-chmod", "Landlock does not cover modes"),
-    ("sandbox-times", "Landlock does not cover times"),
-    ("sandbox-attribute", "Landlock does not cover attributes"),
-    ("sandbox-chown", "Landlock does not cover owners"),
     ("sandbox-disk", "there is no limit for all files together"),
     ("sandbox-forks", "processes are counted ten times a second"),
     ("planted-links", "the audit is appended through a link"),

@@ -129,7 +129,7 @@ fn warn_unconfined(prompt: &Prompt, policy: &ShellPolicy) {
     let mut unconfined: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
         let status = policy.of(name).sandbox.status();
-        if !status.missing.is_empty() {
+        if status.missing.iter().any(|guard| !guard.is_minor()) {
             unconfined.entry(status.to_string()).or_default().push(name);
         }
     }

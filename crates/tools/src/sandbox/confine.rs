@@ -13,7 +13,7 @@ use landlock::{
 use rustix::fs::FileType;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
 
-use super::protocol::SandboxPolicy;
+use super::protocol::{Mounts, SandboxPolicy};
 
 /// The newest Landlock version that these rules cover.
 const KNOWN: ABI = ABI::V6;
@@ -69,7 +69,7 @@ pub(super) fn restrict(
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("Landlock refuses: {error}"))?;
     let is_there = matches!(status.landlock, LandlockStatus::Available { .. });
-    if !confinement.mounted && !is_there {
+    if confinement.mounts != Mounts::Granted && !is_there {
         return Err("this kernel has no Landlock".to_owned());
     }
     Ok(())

@@ -24,9 +24,10 @@ use rustix::process::{
 use super::descriptors::receive_line;
 use super::filter::OpenCalls;
 use super::protocol::{
-    LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
+    LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, Mounts,
+    SandboxPolicy,
 };
-use super::{confine, filter, process_tree};
+use super::{confine, filter, namespaces, process_tree};
 
 /// The shortest interval between two usage checks.
 const TICK: Duration = Duration::from_millis(100);
@@ -39,6 +40,16 @@ const PRIVATE: &str = "/tmp";
 
 /// Runs the launcher until the command has ended.
 pub(super) fn launch() -> ExitCode {
+    if std::env::args_os()
+        .nth(2)
+        .is_some_and(|word| word == namespaces::PROBE_ARG)
+    {
+        return if namespaces::probe() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -51,14 +62,24 @@ fn serve() -> io::Result<()> {
     let _ = rustix::process::setsid();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (line, descriptors) = receive_line(&control, MAX_REQUEST_BYTES)?;
-    let order = serde_json::from_slice(&line)?;
-    let report = match process_tree::become_subreaper() {
-        Ok(()) => carry_out(order, descriptors, &control),
-        Err(error) => LaunchResult::NotStarted(format!("it could not be watched: {error}")),
+    let order: LaunchRequest = serde_json::from_slice(&line)?;
+    let isolates = order.confinement.as_ref();
+    let isolates = isolates.is_some_and(|it| it.mounts == Mounts::ReadOnly);
+    let report = match (
+        isolates.then(namespaces::permit_mounts).transpose(),
+        process_tree::become_subreaper(),
+    ) {
+        (Ok(_), Ok(())) => carry_out(order, descriptors, &control),
+        (Err(error), _) => LaunchResult::NotConfined(not_isolated(&error)),
+        (_, Err(error)) => LaunchResult::NotStarted(format!("it could not be watched: {error}")),
     };
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     control.write_all(&line)
+}
+
+fn not_isolated(error: &io::Error) -> String {
+    format!("it cannot have namespaces of its own: {error}")
 }
 
 /// Closes what the process that requests a command inherited from its own caller.
@@ -177,8 +198,13 @@ fn start(
             .stdin(stdin)
             // Signals to its own group do not reach the launcher.
             .process_group(0);
+        if let Some(confinement) = &confinement
+            && confinement.mounts == Mounts::ReadOnly
+        {
+            isolate(confinement, &descriptors, private)?;
+        }
         let folder = folder.as_deref().map_or(private, Path::new);
-        match opened(confinement.as_ref(), &descriptors, folder) {
+        match opened(confinement.as_ref(), &descriptors, folder)? {
             // The descriptor, because the path may lead elsewhere by now.
             Some(opened) => {
                 fchdir(opened).map_err(|error| LaunchResult::NotStarted(error.to_string()))?;
@@ -209,7 +235,7 @@ fn enter(
     descriptors: &[OwnedFd],
     private: &Path,
 ) -> Result<(), String> {
-    if confinement.mounted {
+    if confinement.mounts == Mounts::Granted {
         check_mounted(confinement, descriptors)?;
     }
     confine::restrict(confinement, descriptors, private)?;
@@ -217,23 +243,47 @@ fn enter(
     if filter::is_possible() {
         filter::apply(OpenCalls {
             network: confinement.network,
-            // Bubblewrap creates a namespace for them.
-            objects: confinement.mounted,
+            // They have a namespace as well then.
+            objects: confinement.mounts != Mounts::Shared,
         })?;
     }
     Ok(())
 }
 
-/// Returns the descriptor of a granted directory, unless it is reached by a mount.
-fn opened<'a>(
+/// Makes everything but the writable paths read-only for this thread.
+fn isolate(
+    confinement: &SandboxPolicy,
+    descriptors: &[OwnedFd],
+    private: &Path,
+) -> Result<(), LaunchResult> {
+    let granted = confinement.granted.iter().zip(descriptors);
+    let writable = granted.filter(|(grant, _)| grant.writable);
+    namespaces::isolate(writable.map(|(_, descriptor)| descriptor), private)
+        .map_err(|error| LaunchResult::NotConfined(not_isolated(&error)))
+}
+
+/// Returns a descriptor of a granted directory, unless bubblewrap mounted it.
+fn opened(
     confinement: Option<&SandboxPolicy>,
-    descriptors: &'a [OwnedFd],
+    descriptors: &[OwnedFd],
     folder: &Path,
-) -> Option<&'a OwnedFd> {
-    let confinement = confinement.filter(|confinement| !confinement.mounted)?;
+) -> Result<Option<OwnedFd>, LaunchResult> {
+    let Some(confinement) = confinement.filter(|it| it.mounts != Mounts::Granted) else {
+        return Ok(None);
+    };
     let mut granted = confinement.granted.iter().zip(descriptors);
     let found = granted.find(|(grant, _)| Path::new(&grant.path) == folder);
-    found.map(|(_, descriptor)| descriptor)
+    let Some((_, descriptor)) = found else {
+        return Ok(None);
+    };
+    let opened = if confinement.mounts == Mounts::ReadOnly {
+        // The descriptor leads past the mounts of this thread.
+        namespaces::locate(descriptor).map(|located| located.handle)
+    } else {
+        descriptor.try_clone().ok()
+    };
+    let moved = || LaunchResult::NotStarted("its directory was removed or moved".to_owned());
+    opened.map(Some).ok_or_else(moved)
 }
 
 /// Checks that bubblewrap, which looks paths up by name, mounted what is open.

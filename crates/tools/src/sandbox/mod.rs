@@ -23,6 +23,8 @@ mod filter;
 mod granted;
 #[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod places;
 #[cfg(target_os = "linux")]
 mod process_tree;
@@ -40,8 +42,9 @@ use crate::Roots;
 #[cfg(target_os = "linux")]
 pub(crate) use control::{FAREWELL, Launcher, LauncherError};
 pub use granted::GrantedPath;
-use protocol::Grant;
+use protocol::{Grant, Mounts};
 pub(crate) use protocol::{LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
+use status::Machine;
 pub use status::{Mechanism, Protection, SandboxProbe, SandboxStatus, probe};
 
 /// The first argument that makes the executable act as a launcher.
@@ -197,16 +200,16 @@ impl Sandbox {
 
     /// Returns the protections in effect on this machine.
     pub fn status(&self) -> SandboxStatus {
-        let supervised = cfg!(target_os = "linux") && self.launcher.is_some();
-        match self.enforcer() {
-            Ok(by) => {
-                let reason = None;
-                SandboxStatus::new(by, supervised, self.network, probe(), reason)
-            }
-            Err(error) => {
-                SandboxStatus::new(None, supervised, self.network, probe(), Some(error.reason))
-            }
-        }
+        let (by, reason) = match self.enforcer() {
+            Ok(by) => (by, None),
+            Err(error) => (None, Some(error.reason)),
+        };
+        let machine = Machine {
+            supervised: cfg!(target_os = "linux") && self.launcher.is_some(),
+            filter: probe().filter,
+            mounts: by.as_ref().map(|by| self.mounts(by)),
+        };
+        SandboxStatus::new(by, &machine, self.network, reason)
     }
 
     /// Checks whether programs may run.
@@ -291,7 +294,7 @@ impl Sandbox {
         let confinement = by.map(|by| SandboxPolicy {
             system: system.into_iter().map(Into::into).collect(),
             granted: grants.collect(),
-            mounted: matches!(by, Mechanism::Bubblewrap(..)),
+            mounts: self.mounts(&by),
             network: self.network,
             home: self.opens_home(),
         });
@@ -312,6 +315,28 @@ impl Sandbox {
         #[cfg(target_os = "linux")]
         let granted = granted.filter(|(path, _)| path.descriptor().is_some());
         granted.collect()
+    }
+
+    /// Returns the mounts of a command.
+    fn mounts(&self, by: &Mechanism) -> Mounts {
+        match by {
+            Mechanism::Bubblewrap(..) => Mounts::Granted,
+            Mechanism::Landlock(_) if self.has_namespaces() => Mounts::ReadOnly,
+            Mechanism::Landlock(_) => Mounts::Shared,
+        }
+    }
+
+    /// Returns whether the launcher can create namespaces for a command.
+    fn has_namespaces(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            let launcher = self.launcher.as_deref();
+            launcher.is_some_and(namespaces::are_possible)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            false
+        }
     }
 
     fn opens_home(&self) -> bool {

@@ -48,12 +48,23 @@ pub(crate) struct SandboxPolicy {
     pub(crate) system: Vec<OsString>,
     /// Paths granted by descriptor; the descriptors are sent in the same order.
     pub(crate) granted: Vec<Grant>,
-    /// Whether these paths were mounted by name; if not, Landlock is mandatory.
-    pub(crate) mounted: bool,
+    /// The mounts of the command.
+    pub(crate) mounts: Mounts,
     /// Whether the network is open.
     pub(crate) network: bool,
     /// Whether the home directory is readable, so that `HOME` may name it.
     pub(crate) home: bool,
+}
+
+/// The mounts of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Mounts {
+    /// Those of the program; Landlock is mandatory.
+    Shared,
+    /// Its own, read-only outside the writable paths; Landlock is mandatory.
+    ReadOnly,
+    /// Its own, of the granted paths, which bubblewrap looked up by name.
+    Granted,
 }
 
 /// A file or directory that a command may access.

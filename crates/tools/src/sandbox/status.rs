@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::protocol::Mounts;
+
 /// Locations of bubblewrap. Directories in `PATH` may be untrusted; these belong to the system.
 const BUBBLEWRAP: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
@@ -80,6 +82,8 @@ fn filters() -> bool {
 pub enum Protection {
     /// Access to files outside the allowed paths.
     Files,
+    /// Modes, owners, times and extended attributes of files outside.
+    Attributes,
     /// Truncation of files outside by name.
     Truncation,
     /// TCP in both directions.
@@ -101,8 +105,9 @@ pub enum Protection {
 }
 
 impl Protection {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Files,
+        Self::Attributes,
         Self::Truncation,
         Self::Tcp,
         Self::OtherNetwork,
@@ -115,10 +120,20 @@ impl Protection {
     ];
 }
 
+impl Protection {
+    /// Returns whether runs do not warn if it is missing; `logue doctor` reports it.
+    ///
+    /// Systems that forbid users to create namespaces are common.
+    pub fn is_minor(self) -> bool {
+        matches!(self, Self::Attributes)
+    }
+}
+
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Files => "files outside its directories",
+            Self::Attributes => "modes, owners and times of files outside",
             Self::Truncation => "truncation of files outside",
             Self::Tcp => "TCP",
             Self::OtherNetwork => "UDP and other networks",
@@ -152,6 +167,16 @@ impl fmt::Display for Mechanism {
     }
 }
 
+/// The capabilities of a sandbox on this machine besides its mechanism.
+pub(super) struct Machine {
+    /// Whether there is a launcher that watches the program.
+    pub(super) supervised: bool,
+    /// Whether system calls can be filtered.
+    pub(super) filter: bool,
+    /// The mounts of the program.
+    pub(super) mounts: Option<Mounts>,
+}
+
 /// The protections of a sandbox on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,9 +195,8 @@ impl SandboxStatus {
     /// Creates the status of a mechanism. Allowed networks are neither enforced nor missing.
     pub(super) fn new(
         by: Option<Mechanism>,
-        supervised: bool,
+        machine: &Machine,
         network: bool,
-        probe: &SandboxProbe,
         reason: Option<&'static str>,
     ) -> Self {
         let (landlock, wrapped) = match &by {
@@ -180,7 +204,7 @@ impl SandboxStatus {
             Some(Mechanism::Bubblewrap(_, version)) => (version.unwrap_or(0), true),
             None => (0, false),
         };
-        let filtered = by.is_some() && probe.filter;
+        let filtered = by.is_some() && machine.filter;
         let wanted = Protection::ALL.into_iter().filter(|guard| {
             !(network
                 && matches!(
@@ -190,12 +214,17 @@ impl SandboxStatus {
         });
         let holds = |guard: &Protection| match guard {
             Protection::Files => landlock >= 1 || wrapped,
+            Protection::Attributes => {
+                matches!(machine.mounts, Some(Mounts::ReadOnly | Mounts::Granted))
+            }
             Protection::Truncation => landlock >= 3 || wrapped,
             Protection::Tcp => landlock >= 4 || wrapped || filtered,
             Protection::OtherNetwork => wrapped || filtered,
             Protection::LocalSockets | Protection::Objects => filtered,
             Protection::Signals => landlock >= 6 || wrapped,
-            Protection::Descriptors | Protection::Leftovers | Protection::Limits => supervised,
+            Protection::Descriptors | Protection::Leftovers | Protection::Limits => {
+                machine.supervised
+            }
         };
         let (enforced, missing) = wanted.partition(holds);
         Self {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -56,6 +56,11 @@ async fn common_tools_work_inside() {
             ("echo x > $TMPDIR/t && cat $TMPDIR/t", "x\n"),
             ("echo lost > /dev/null; cat /dev/null", ""),
             ("cd $HOME && ls", ""),
+            (
+                "chmod 750 a.txt && touch -d @1 a.txt && cp -p a.txt $TMPDIR/b && mv $TMPDIR/b b && \
+                 chgrp \"$(id -g)\" b && stat -c '%a %Y' b && rm b",
+                "750 1\n",
+            ),
             ("awk 'BEGIN {print 6*7}'", "42\n"),
             (
                 "git init -q . && git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log --format=%s",
@@ -161,6 +166,40 @@ impl Outside {
                 "touch /usr/share/owned && echo REACHED".to_owned(),
             ),
             (
+                Protection::Attributes,
+                format!("chmod 777 {} && echo REACHED", self.path("secret")),
+            ),
+            (
+                Protection::Attributes,
+                format!("chmod 777 {} && echo REACHED", self.path(".")),
+            ),
+            (
+                Protection::Attributes,
+                python(format!(
+                    "import os; os.utime(\"{}\", (1, 1)); print(\"REACHED\")",
+                    self.path("secret")
+                )),
+            ),
+            (
+                Protection::Attributes,
+                format!("chgrp 12345 {} && echo REACHED", self.path("secret")),
+            ),
+            (
+                Protection::Attributes,
+                python(format!(
+                    "import os; os.setxattr(\"{}\", \"user.a\", b\"x\"); print(\"REACHED\")",
+                    self.path("secret")
+                )),
+            ),
+            (
+                Protection::Attributes,
+                python(format!(
+                    "import os; handle = os.open(\"{}\", os.O_PATH); \
+                     os.chmod(f\"/proc/self/fd/{{handle}}\", 0o777); print(\"REACHED\")",
+                    self.path("secret")
+                )),
+            ),
+            (
                 Protection::Truncation,
                 python(format!(
                     "import os; os.truncate(\"{}\", 0); print(\"REACHED\")",
@@ -201,9 +240,15 @@ impl Outside {
         self.tcp.set_nonblocking(true).unwrap();
         self.udp.set_nonblocking(true).unwrap();
         let names = fs::read_dir(self.folder.path()).unwrap().count();
+        let secret = fs::metadata(self.folder.path().join("secret")).unwrap();
+        let folder = fs::metadata(self.folder.path()).unwrap();
         self.tcp.accept().is_err()
             && self.udp.recv(&mut [0; 8]).is_err()
             && names == 2
+            && secret.mode() & 0o777 != 0o777
+            && folder.mode() & 0o777 != 0o777
+            && secret.mtime() != 1
+            && secret.gid() != 12345
             && fs::read_to_string(self.folder.path().join("secret")).unwrap()
                 == "token-of-the-user\n"
             && !Path::new("/usr/share/owned").exists()
@@ -563,7 +608,7 @@ fn a_sandbox_says_what_it_does_not_do() {
     assert_eq!(
         none.status().to_string(),
         "no sandbox: there is no launcher to confine it; NOT confined: files outside its directories, \
-         truncation of files outside, TCP, UDP and other networks, sockets of local services, signals to \
+         modes, owners and times of files outside, truncation of files outside, TCP, UDP and other networks, sockets of local services, signals to \
          other processes, kernel keys and shared memory, open descriptors, leftover processes, memory \
          and processes"
     );
@@ -573,7 +618,7 @@ fn a_sandbox_says_what_it_does_not_do() {
     assert_eq!(
         off.status().to_string(),
         "no sandbox: it is switched off; confined: open descriptors, leftover processes, memory and \
-         processes; NOT confined: files outside its directories, truncation of files outside, TCP, UDP and other \
+         processes; NOT confined: files outside its directories, modes, owners and times of files outside, truncation of files outside, TCP, UDP and other \
          networks, sockets of local services, signals to other processes, kernel keys and shared memory"
     );
     let mut required = off;

@@ -20,8 +20,9 @@ pub(super) fn check(settings: &Settings) -> Finding {
         Err(error) => Finding::bad(CHECK, error.to_string())
             .with_help("remove `sandbox_required` from logue.toml, or install bubblewrap"),
         Ok(()) if status.missing.is_empty() => Finding::good(CHECK, message),
-        Ok(()) if status.confines() => Finding::doubtful(CHECK, message)
-            .with_help("install a newer kernel for the missing guards; see docs/sandbox.md"),
+        Ok(()) if status.confines() => Finding::doubtful(CHECK, message).with_help(
+            "use a newer kernel, or one that lets you create namespaces; see docs/sandbox.md",
+        ),
         Ok(()) => Finding::doubtful(CHECK, message)
             .with_help("install bubblewrap, or use a kernel with Landlock (Linux 5.13 or newer)")
             .with_help(
