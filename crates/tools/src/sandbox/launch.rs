@@ -13,27 +13,17 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Stat, fstat, stat};
-use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, WaitStatus, fchdir, pidfd_open, setrlimit,
-};
+use rustix::process::{Pid, Resource, Rlimit, WaitStatus, fchdir, setrlimit};
 
 use super::descriptors::receive_line;
 use super::filter::OpenCalls;
 use super::protocol::{
-    LaunchInput, LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, Mounts,
-    SandboxPolicy,
+    LaunchInput, LaunchRequest, LaunchResult, MAX_REQUEST_BYTES, Mounts, SandboxPolicy,
 };
+use super::watch::{Disk, Watch};
 use super::{confine, filter, namespaces, process_tree};
-
-/// The shortest interval between two usage checks.
-const TICK: Duration = Duration::from_millis(100);
-
-/// The maximum share of time spent on usage checks, as a divisor.
-const SHARE: u32 = 30;
 
 /// The parent of private directories.
 const PRIVATE: &str = "/tmp";
@@ -121,6 +111,16 @@ fn carry_out(
         return LaunchResult::NotStarted(format!("it could not be limited: {error}"));
     }
     let private_path = private.as_ref().map(|private| private.0.clone());
+    let disk = limits.disk_bytes.map(|most| {
+        let granted = order.confinement.as_ref().map(|it| &it.granted);
+        let granted = granted.into_iter().flatten().zip(&descriptors);
+        let writable = granted.filter(|(grant, _)| grant.writable);
+        Disk::new(
+            writable.map(|(_, descriptor)| descriptor),
+            private_path.as_deref(),
+            most,
+        )
+    });
     let mut child = match start(order, descriptors, private_path) {
         Ok(child) => child,
         Err(report) => return report,
@@ -133,6 +133,7 @@ fn carry_out(
         pid,
         processes: limits.processes,
         memory: limits.memory_bytes,
+        disk,
     };
     let (ended, stopped) = watch.until_the_end(control);
     if ended.is_some() {
@@ -310,65 +311,6 @@ fn feed(child: &mut Child, input: Option<String>) {
             drop(stdin.write_all(input.as_bytes()));
         }));
     }
-}
-
-/// The supervision of a running command.
-struct Watch {
-    pid: Pid,
-    processes: Option<usize>,
-    memory: Option<u64>,
-}
-
-impl Watch {
-    /// Waits until the command ends, exceeds a limit, or the requesting program goes away.
-    fn until_the_end(&self, control: &UnixStream) -> (Option<WaitStatus>, Option<LimitExceeded>) {
-        // Kernels before 5.3 have no process handles; polling replaces them.
-        let handle = pidfd_open(self.pid, PidfdFlags::empty()).ok();
-        let mut pause = TICK;
-        loop {
-            let (status, _) = process_tree::reap(self.pid);
-            if status.is_some() {
-                return (status, None);
-            }
-            if let Some(excess) = self.excess(&mut pause) {
-                return (None, Some(excess));
-            }
-            if !wait_for(control, handle.as_ref(), pause) {
-                return (None, None);
-            }
-        }
-    }
-
-    fn excess(&self, pause: &mut Duration) -> Option<LimitExceeded> {
-        let looked = Instant::now();
-        let cost = process_tree::usage();
-        *pause = (looked.elapsed() * SHARE).max(TICK);
-        if self.processes.is_some_and(|most| cost.processes > most) {
-            return Some(LimitExceeded::Processes);
-        }
-        self.memory
-            .is_some_and(|most| cost.memory > most)
-            .then_some(LimitExceeded::Memory)
-    }
-}
-
-/// Waits for the end of the process within a time limit.
-///
-/// Returns `false` if the requester is gone.
-fn wait_for(control: &UnixStream, handle: Option<&std::os::fd::OwnedFd>, pause: Duration) -> bool {
-    let mut watched = vec![PollFd::new(control, PollFlags::IN)];
-    watched.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));
-    let pause = if handle.is_some() {
-        pause
-    } else {
-        Duration::from_millis(5)
-    };
-    let timeout = Timespec::try_from(pause).ok();
-    let _ = poll(&mut watched, timeout.as_ref());
-    // Nothing follows the request: readable means closed.
-    watched
-        .first()
-        .is_none_or(|control| control.revents().is_empty())
 }
 
 /// A private directory that is removed on drop.

@@ -30,6 +30,8 @@ mod places;
 mod process_tree;
 mod protocol;
 mod status;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -98,6 +100,8 @@ pub struct ResourceLimits {
     pub file_bytes: Option<u64>,
     /// Number of concurrent processes, by periodic checks.
     pub processes: Option<usize>,
+    /// Bytes by which a file system may lose free space to the command, by periodic checks.
+    pub disk_bytes: Option<u64>,
 }
 
 impl Default for ResourceLimits {
@@ -106,6 +110,7 @@ impl Default for ResourceLimits {
             memory_bytes: Some(4 << 30),
             file_bytes: Some(1 << 30),
             processes: Some(512),
+            disk_bytes: Some(4 << 30),
         }
     }
 }

@@ -45,6 +45,52 @@ pub(super) fn usage() -> Usage {
     }
 }
 
+/// Returns whether there seem to be more than `most` descendants.
+///
+/// It reads only the lists of children, which not all kernels have and which include ended ones.
+pub(super) fn has_more_than(most: usize) -> bool {
+    let mut found = 0;
+    let mut open = vec![std::process::id()];
+    while let Some(parent) = open.pop() {
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children"));
+            let children = children.unwrap_or_default();
+            let known = open.len();
+            open.extend(
+                children
+                    .split_ascii_whitespace()
+                    .flat_map(str::parse::<u32>),
+            );
+            found += open.len() - known;
+            if found > most {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Returns the number of bytes that the descendants wrote, including to pipes.
+///
+/// The kernel adds what a process wrote to its parent's number when the parent waits for it.
+pub(super) fn written() -> u64 {
+    let living = descendants().into_iter().chain([std::process::id()]);
+    living.map(written_by).sum()
+}
+
+/// Returns the larger number of bytes passed to writing calls and of bytes for a disk.
+fn written_by(pid: u32) -> u64 {
+    let counts = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let counts = counts.lines().filter_map(|line| {
+        let count = line
+            .strip_prefix("wchar:")
+            .or(line.strip_prefix("write_bytes:"))?;
+        count.trim().parse().ok()
+    });
+    counts.max().unwrap_or(0)
+}
+
 /// Reaps ended children.
 ///
 /// Returns the status of `pid`, if it ended, and whether no child remains.

@@ -103,4 +103,6 @@ pub(crate) enum LimitExceeded {
     Memory,
     /// Number of processes.
     Processes,
+    /// Space of a file system.
+    Disk,
 }

@@ -87,6 +87,7 @@ fn exit_reason(report: LaunchResult) -> (ExitReason, usize) {
             let end = match (stopped, code, signal) {
                 (Some(LimitExceeded::Memory), ..) => ExitReason::Excessive("memory"),
                 (Some(LimitExceeded::Processes), ..) => ExitReason::Excessive("processes"),
+                (Some(LimitExceeded::Disk), ..) => ExitReason::Excessive("disk space"),
                 (None, Some(code), _) => ExitReason::Exited(code),
                 (None, None, Some(signal)) => ExitReason::Signalled(signal),
                 (None, None, None) => ExitReason::Lost("its exit status is unknown".to_owned()),

@@ -504,6 +504,32 @@ async fn a_command_has_its_share_and_no_more() {
 }
 
 #[tokio::test]
+async fn used_disk_space_is_limited() {
+    for mode in modes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut small = options(mode);
+        small.sandbox.limits.disk_bytes = Some(16 << 20);
+        // An ended process counts, and so does a file without a name.
+        let script = "head -c 12M /dev/zero > a; exec 3> b; rm b; \
+                      for i in 1 2 3 4 5; do head -c 4M /dev/zero >&3; sleep 0.2; done; echo SURVIVED";
+        let outcome = sh(folder.path(), script, small.clone()).await;
+        assert_eq!(
+            outcome,
+            ToolResult::failure_with_text(
+                "[E-TOOL-LIMIT-EXCEEDED: the command was killed because it used too much of its disk space]"
+            )
+            .with_code("E-TOOL-LIMIT-EXCEEDED"),
+            "{mode:?}"
+        );
+        // What is written over or to others takes no space.
+        let script = "for i in 1 2 3 4 5; do head -c 8M /dev/zero > c; sleep 0.1; done; \
+                      head -c 64M /dev/zero | cat > /dev/null; sleep 0.3; echo SURVIVED";
+        let outcome = sh(folder.path(), script, small).await;
+        assert!(outcome.text.contains("SURVIVED"), "{mode:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_flood_is_cut_and_ends() {
     for mode in modes() {
         let folder = tempfile::tempdir().unwrap();

@@ -49,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) max_output_bytes: Option<usize>,
     pub(crate) max_memory_mib: Option<u64>,
     pub(crate) max_file_mib: Option<u64>,
+    pub(crate) max_disk_mib: Option<u64>,
     pub(crate) max_processes: Option<usize>,
 }
 
@@ -108,6 +109,7 @@ struct ToolsTable {
     max_output_bytes: Option<usize>,
     max_memory_mib: Option<u64>,
     max_file_mib: Option<u64>,
+    max_disk_mib: Option<u64>,
     max_processes: Option<usize>,
     #[serde(default)]
     settings: BTreeMap<String, Settings>,
@@ -130,6 +132,7 @@ impl From<ToolsTable> for Tools {
                 max_output_bytes: table.max_output_bytes,
                 max_memory_mib: table.max_memory_mib,
                 max_file_mib: table.max_file_mib,
+                max_disk_mib: table.max_disk_mib,
                 max_processes: table.max_processes,
             },
             named: table.settings,

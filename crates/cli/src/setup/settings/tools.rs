@@ -159,6 +159,9 @@ fn options(
     if let Some(most) = tables.both(|it| it.max_file_mib).min() {
         limits.file_bytes = Some(bytes(most));
     }
+    if let Some(most) = tables.both(|it| it.max_disk_mib).min() {
+        limits.disk_bytes = Some(bytes(most));
+    }
     if let Some(most) = tables.both(|it| it.max_processes).min() {
         limits.processes = Some(most);
     }
