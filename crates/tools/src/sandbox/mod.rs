@@ -100,7 +100,7 @@ pub struct ResourceLimits {
     pub file_bytes: Option<u64>,
     /// Number of concurrent processes, by periodic checks.
     pub processes: Option<usize>,
-    /// Bytes by which a file system may lose free space to the command, by periodic checks.
+    /// Free space in bytes that the command may use up, by periodic checks.
     pub disk_bytes: Option<u64>,
 }
 
@@ -336,7 +336,7 @@ impl Sandbox {
         #[cfg(target_os = "linux")]
         {
             let launcher = self.launcher.as_deref();
-            launcher.is_some_and(namespaces::are_possible)
+            launcher.is_some_and(|launcher| namespaces::are_possible(launcher, LAUNCHER_ARG))
         }
         #[cfg(not(target_os = "linux"))]
         {

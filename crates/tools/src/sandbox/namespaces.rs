@@ -22,15 +22,13 @@ use rustix::mount::{
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::LAUNCHER_ARG;
-
 /// The second argument that makes a launcher try the namespaces of a command.
 pub(super) const PROBE_ARG: &str = "namespaces";
 
-/// Returns whether a launcher at this path can create the namespaces of a command.
+/// Returns whether a launcher, with its argument, can create the namespaces of a command.
 ///
 /// A user other than root needs a process with one thread, so the launcher tries it, once.
-pub(super) fn are_possible(launcher: &Path) -> bool {
+pub(super) fn are_possible(launcher: &Path, argument: &str) -> bool {
     static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.get(launcher) {
@@ -41,7 +39,7 @@ pub(super) fn are_possible(launcher: &Path) -> bool {
     } else {
         let mut command = Command::new(launcher);
         command
-            .args([LAUNCHER_ARG, PROBE_ARG])
+            .args([argument, PROBE_ARG])
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -66,7 +64,9 @@ fn may_mount() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// Creates a user namespace for this process, which must have one thread, unless it needs none.
+/// Creates a user namespace for this process, unless it needs none.
+///
+/// The process must have one thread.
 ///
 /// # Errors
 /// Returns an error if the system forbids it.
@@ -152,7 +152,9 @@ fn mounts() -> io::Result<Vec<MountPoint>> {
     Ok(lines.filter_map(mount_point).collect())
 }
 
-/// Parses a line of the table of mounts; `None` for places that mount something when they are used.
+/// Parses a line of the table of mounts.
+///
+/// `None` for places that mount something when they are used.
 fn mount_point(line: &[u8]) -> Option<MountPoint> {
     let mut fields = line.split(|byte| *byte == b' ');
     let path = unescaped(fields.nth(4)?);

@@ -79,7 +79,7 @@ pub(super) fn written() -> u64 {
     living.map(written_by).sum()
 }
 
-/// Returns the larger number of bytes passed to writing calls and of bytes for a disk.
+/// Returns the bytes passed to writing calls, or those for a disk if more.
 fn written_by(pid: u32) -> u64 {
     let counts = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let counts = counts.lines().filter_map(|line| {
