@@ -19,6 +19,7 @@ use crate::prepare::prepared::{Prepared, prepare_agent};
 use crate::prepare::source::{History, PromptOrigin, PromptSource};
 use crate::prompt::scope::{AgentRequest, AgentRunner, CachePolicy, PromptScope};
 use crate::transcript::item::NoTranscript;
+use crate::turn::assistant::MAX_TURNS;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{AgentCallPath, Listener, TurnEvent};
 use crate::turn::run::TurnEnd;
@@ -58,7 +59,7 @@ async fn run_agent(
     // Agents that call agents are refused before they are prepared: the number of calls grows with
     // the depth, and only requests are counted.
     let allowed = budget.require_request();
-    allowed.map_err(|error| failed(error.to_string()))?;
+    allowed.map_err(|error| failed(format!("{error} ({MAX_TURNS})")))?;
     let (text, path) = read_agent(caller, src, local).await?;
     require_depth(caller, environment.max_agent_depth, &path, freshness)?;
     // A prompt from the network has no directory, and nothing of this machine.
