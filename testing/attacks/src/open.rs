@@ -2,8 +2,14 @@
 
 /// The names of attacks that succeed, with the reason. They are reported and do not fail a run.
 pub(crate) const OPEN: &[(&str, &str)] = &[
-    ("sandbox-disk", "there is no limit for all files together"),
-    ("sandbox-forks", "processes are counted ten times a second"),
+    (
+        "sandbox-disk",
+        "written space is checked periodically, so a fast command exceeds it",
+    ),
+    (
+        "sandbox-forks",
+        "processes are counted periodically, so a fast command exceeds it",
+    ),
     ("planted-links", "the audit is appended through a link"),
     (
         "planted-pipes",
