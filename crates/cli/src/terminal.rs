@@ -36,7 +36,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     print_part(text, &mut UntrustedEscaper::default())
 }
 
-/// Writes a part of a text as [`print`] does; `escaper` has the parts before it.
+/// Writes a part of a text as [`print()`] does; `escaper` has the parts before it.
 pub(crate) fn print_part(text: &str, escaper: &mut UntrustedEscaper) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
