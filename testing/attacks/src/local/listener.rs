@@ -315,7 +315,15 @@ fn short_token(arena: &Arena) -> Outcome {
 
 fn token_file(arena: &Arena) -> Outcome {
     let served = Served::start(arena)?;
-    let files = crate::scene::files_with(&served.scene.home(), &served.token);
+    // The token is printed before its file is written.
+    let mut files = Vec::new();
+    for _ in 0..200 {
+        files = crate::scene::files_with(&served.scene.home(), &served.token);
+        if !files.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
     control(!files.is_empty(), "no file contains the token")?;
     for file in files {
         let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&file)?);
