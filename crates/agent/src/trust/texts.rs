@@ -43,9 +43,7 @@ impl TrustFile {
     /// A file that cannot be copied is left out: its change is shown without a difference.
     pub(crate) fn keep_texts(&self, grant: &Grant) {
         let folder = self.texts();
-        // A link could lead to a directory of other files.
-        let is_own = |folder: &Path| folder.symlink_metadata().is_ok_and(|it| it.is_dir());
-        if private_folder(&folder).is_err() || !is_own(&folder) {
+        if private_folder(&folder).is_err() || !is_folder(&folder) {
             return;
         }
         for (path, content) in grant.all_files() {
@@ -64,12 +62,15 @@ impl TrustFile {
         let used: BTreeSet<&str> = labels
             .filter_map(|label| label.strip_prefix("sha256:"))
             .collect();
-        let Ok(copies) = std::fs::read_dir(self.texts()) else {
+        let folder = self.texts();
+        let Some(copies) = is_folder(&folder).then(|| std::fs::read_dir(&folder)) else {
             return;
         };
-        for copy in copies.flatten() {
+        for copy in copies.into_iter().flatten().flatten() {
             let name = copy.file_name();
-            if name.to_str().is_some_and(|name| !used.contains(name)) {
+            // Other files are not copies.
+            let digest = name.to_str().and_then(file_name);
+            if digest.is_some_and(|digest| !used.contains(digest)) {
                 drop(std::fs::remove_file(copy.path()));
             }
         }
@@ -79,6 +80,11 @@ impl TrustFile {
     fn texts(&self) -> PathBuf {
         self.path().with_file_name("trust-files")
     }
+}
+
+/// Returns whether the path is a directory; a link could lead to other files.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.is_dir())
 }
 
 /// Returns a digest as the name of a file; `None` if it is not one.

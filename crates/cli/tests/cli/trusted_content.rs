@@ -474,7 +474,19 @@ fn what_changed_in_a_script_is_shown_as_a_difference() {
     }
     let why = trust(folder.path(), &["explain", "p.md"]);
     assert!(!why.stdout.contains("forged"), "{}", why.stdout);
-    // Copies go with the trust.
+    // Copies go with the trust, and nothing else.
+    fs::write(copies.join("notes"), "mine").unwrap();
     trust(folder.path(), &["remove", "p.md"]);
-    assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
+    // A link leads to files that are not copies.
+    let other = folder.path().join("other");
+    let digest = other.join("a".repeat(64));
+    fs::create_dir(&other).unwrap();
+    fs::write(&digest, "mine").unwrap();
+    fs::remove_dir_all(&copies).unwrap();
+    std::os::unix::fs::symlink(&other, &copies).unwrap();
+    trust(folder.path(), &["add", "p.md"]);
+    trust(folder.path(), &["remove", "p.md"]);
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(&digest).unwrap(), "mine");
 }
