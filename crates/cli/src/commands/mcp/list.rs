@@ -37,7 +37,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
         let path = Path::new(&arguments.from);
         let mut servers = declared(path)?;
         if !servers.is_empty() && !arguments.trust {
-            let access = require_trust(path, &settings)?;
+            let access = require_trust(path, &settings, &servers)?;
             for wanted in &mut servers {
                 let given = access.get(wanted.server.trim()).copied();
                 wanted.access = given.unwrap_or_default();
@@ -137,11 +137,21 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
 /// Refuses a prompt that is not trusted: listing the tools of a server starts it.
 ///
 /// Returns the access of its server programs.
-fn require_trust(path: &Path, settings: &Settings) -> Result<AccessByServer, CliError> {
+fn require_trust(
+    path: &Path,
+    settings: &Settings,
+    servers: &[ServerToolRequest],
+) -> Result<AccessByServer, CliError> {
     let grant = grant_of(path, settings)?;
     let place = place_of(Some(path));
     let reason = TrustReason::find(&settings.trust, file().as_ref(), &place, &grant)?;
-    if reason.is_trusted() {
+    // The file may have changed since its servers were read.
+    let programs = grant.server_programs();
+    let is_judged = |wanted: &ServerToolRequest| {
+        let server = wanted.server.trim();
+        !server.starts_with("stdio:") || programs.contains(server)
+    };
+    if reason.is_trusted() && servers.iter().all(is_judged) {
         return Ok(reason.servers());
     }
     let name = single(&path.display().to_string());
