@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tracing::{Instrument as _, Span};
 
 use super::trace;
+use crate::Timestamp;
 use crate::store::{
     CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, NewOutcome,
     NewSuspension, OutcomeKind, StoreError,
@@ -56,8 +57,9 @@ impl<E: Send + 'static> Inner<E> {
         sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
         let none = Sink::none();
+        let mut renewed = self.clock.now();
         loop {
-            let claimed = self.claim_next(lease).await;
+            let claimed = self.claim_next(lease, &mut renewed).await;
             let claimed = claimed.map_err(|error| Failure::save(&error, "session_save_failed"))?;
             let Some(claimed) = claimed else {
                 // Another owner settled it between two looks.
@@ -78,7 +80,8 @@ impl<E: Send + 'static> Inner<E> {
     /// Runs entries until none waits.
     pub(super) async fn drain(&self, lease: &Lease) -> Result<u64, StoreError> {
         let mut settled = 0;
-        while let Some(claimed) = self.claim_next(lease).await? {
+        let mut renewed = self.clock.now();
+        while let Some(claimed) = self.claim_next(lease, &mut renewed).await? {
             let entry = claimed.entry.entry;
             // A failed entry has its outcome, and an entry taken over is settled by its new owner.
             if self
@@ -97,7 +100,19 @@ impl<E: Send + 'static> Inner<E> {
         Ok(settled)
     }
 
-    async fn claim_next(&self, lease: &Lease) -> Result<Option<ClaimedEntry>, StoreError> {
+    /// Claims the next entry, and keeps the lease over many short turns.
+    ///
+    /// [`watch`](Self::watch) renews the lease only in turns that outlast its first interval.
+    async fn claim_next(
+        &self,
+        lease: &Lease,
+        renewed: &mut Timestamp,
+    ) -> Result<Option<ClaimedEntry>, StoreError> {
+        let (now, ttl) = (self.clock.now(), self.settings.config.lease);
+        if now >= renewed.after(ttl / 3) {
+            self.store.renew(lease, now, ttl).await?;
+            *renewed = now;
+        }
         let id = self.ids.new_id();
         self.store.claim_next(lease, &id, self.clock.now()).await
     }

@@ -109,6 +109,9 @@ pub(super) fn open(
         if let Some(pages) = pages {
             conn.pragma_update_and_check(None, "max_page_count", pages.to_string(), |_| Ok(()))?;
         }
+        // SQLite's own wait grows to 100 ms between attempts, so that a process that waits longer
+        // has fewer chances than one that begins to wait. `with_busy_retry` has even intervals.
+        conn.busy_timeout(Duration::ZERO)?;
         Ok(conn)
     };
     prepare().map_err(|error| error.into_store_error(path))

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::chat::{SendOptions, SignalTarget, TurnNote};
-use logue_harness::store::{LeaseResult, SuspensionFilter};
+use logue_harness::chat::{ChatConfig, SendOptions, SignalTarget, TurnNote};
+use logue_harness::store::{EntryPayload, LeaseResult, NewEntry, SuspensionFilter};
 use logue_message::{ChatMessage, ToolCall};
 
 use super::stage::{Stage, category, texts};
@@ -90,6 +90,39 @@ async fn messages_that_wait_are_worked_off_by_whoever_comes() {
         stage.history("s").await,
         ["user: block", "assistant: unblocked"]
     );
+}
+
+#[tokio::test]
+async fn an_owner_keeps_its_lease_over_many_short_turns() {
+    let stage = Stage::new();
+    let config = ChatConfig::default().with_lease(Duration::from_millis(600));
+    let process = || stage.builder().with_config(config.clone()).build().unwrap();
+    let (chat, other, session) = (process(), process(), "s");
+    for number in 0..8 {
+        let entry = NewEntry {
+            work: EntryPayload::Message {
+                message: ChatMessage::user("nap").to_json(),
+            },
+            key: Some(format!("k{number}")),
+            only_if_idle: false,
+            cancel: None,
+            now: Timestamp(1_000),
+        };
+        stage.store.enqueue(session, entry).await.unwrap();
+    }
+    let work = chat.process_pending(session);
+    tokio::pin!(work);
+    // Each turn takes less than a third of the lease, all of them two leases and more.
+    let settled = loop {
+        tokio::select! {
+            settled = &mut work => break settled.unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {
+                assert_eq!(other.process_pending(session).await.unwrap(), 0);
+            }
+        }
+    };
+    assert_eq!(settled, 8);
+    assert_eq!(stage.history(session).await.len(), 16);
 }
 
 #[tokio::test]

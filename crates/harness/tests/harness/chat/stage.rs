@@ -189,6 +189,10 @@ async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update,
             return Err(error);
         }
         "nothing" => return Ok(Update::new()),
+        "nap" => {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            messages.push(ChatMessage::assistant("awake"));
+        }
         "wait" => messages.push(ChatMessage::assistant(format!("waiting for {text}"))),
         "tool" | "toolblock" if role == Some(Role::User) => {
             let call = ToolCall::new(format!("call-{turns}"), "work", "{}");
