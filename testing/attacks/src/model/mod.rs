@@ -2,6 +2,9 @@
 
 pub(crate) mod approval;
 pub(crate) mod confinement;
+pub(crate) mod edits;
 pub(crate) mod escape;
 pub(crate) mod processes;
+pub(crate) mod servers;
 pub(crate) mod swapped;
+pub(crate) mod volume;
