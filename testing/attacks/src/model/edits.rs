@@ -29,12 +29,12 @@ fn edited(
     scene.file("p.md", DEPLOY)?;
     scene.file("deploy.sh", "echo \"ran $1\" >> runs\n")?;
     let server = model(&[call])?;
-    let run = scene.logue(["run", "--permission", "*=ask", "p.md", "go"]);
-    let signal = run.with_server(&server).with_trust().run()?.signal()?;
+    let run = scene.logue(["run", "p.md", "go"]);
+    let signal = run.with_server(&server).run()?.signal()?;
     scene.file("edit.json", edit.to_string())?;
     change(&scene)?;
     let run = scene.logue(["signal", &signal, "--approve", "--edit", "edit.json"]);
-    run.with_server(&server).with_trust().run()?;
+    run.with_server(&server).run()?;
     Ok(scene)
 }
 
