@@ -101,6 +101,7 @@ impl Classifier for DefaultClassifier {
             | "structured_output_invalid"
             | "suspension_resume_payload_invalid"
             | "suspension_record_invalid"
+            | "idempotency_key_reused"
             | "session_awaiting_signal" => ErrorBucket::UserCorrectable,
             // provider_unavailable, provider_rate_limit, provider_model_not_loaded, their older
             // names, session_write_conflict, harness_signal_subscription_failed; and the unknown.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{ChatMessage, Role};
+use crate::{ChatMessage, Role, ToolCall};
 
 /// A change that makes a history valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub enum HistoryRepair {
 /// The result text of a call with unknown outcome (`E-TOOL-CANCELLED`, OpenChatML 2.2 §14).
 pub(crate) const CANCELLED: &str = "E-TOOL-CANCELLED: the run was interrupted before this call's \
      result was recorded. Its outcome is unknown: it may have run or not.";
+
+/// The result of a call with an unknown outcome.
+pub fn cancelled_result(call: &ToolCall) -> ChatMessage {
+    ChatMessage::tool(call.id.clone(), CANCELLED).with_name(call.name.clone())
+}
 
 /// Returns a history in which every call is followed by its result.
 ///
@@ -69,7 +74,7 @@ pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<Hist
                     call_id: call.id.clone(),
                     name: call.name.clone(),
                 });
-                ChatMessage::tool(call.id.clone(), CANCELLED).with_name(call.name.clone())
+                cancelled_result(&call)
             });
             history.push(answer);
         }

@@ -38,7 +38,7 @@ mod validate;
 pub use content::{Content, ContentBlock, ImageDetail, ImageSource};
 pub use deadline::{DEADLINE_PARAMETER, DeadlineError, SplitArguments};
 pub use definition::{ToolDefinition, object_parameters};
-pub use history::{HistoryRepair, repair_history};
+pub use history::{HistoryRepair, cancelled_result, repair_history};
 pub use json_error::MessageJsonError;
 pub use message::{ChatMessage, InstructionRank, Role};
 pub use tool_call::{Arguments, ArgumentsError, CallKind, ToolCall};

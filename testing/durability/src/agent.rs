@@ -3,13 +3,14 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use logue_graph::{
     CompiledGraph, CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, List, NodeContext,
     NodeError, SignalDescriptor, StateSchema, Update,
 };
-use logue_harness::chat::messages_field;
+use logue_harness::chat::{Continuation, messages_field};
 use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::{Value, json};
 
@@ -20,7 +21,8 @@ pub(crate) struct Begun;
 /// Builds the graph of the agent.
 ///
 /// `plain`, `tool` and `tools` answer, the latter two after effects; `wait` suspends; `fail` fails;
-/// `slow` takes 30 ms and `stuck` 250 ms.
+/// with `PLAYER_AWAY` most requests after an effect fail as well, in three ways; `slow`
+/// takes 30 ms and `stuck` 250 ms.
 pub(crate) fn graph(effects: PathBuf) -> CompiledGraph<Begun> {
     let effects: Arc<Path> = effects.into();
     let schema = StateSchema::new()
@@ -79,6 +81,21 @@ fn said(ctx: &NodeContext<Begun>) -> String {
     said.map(ChatMessage::text).unwrap_or_default()
 }
 
+/// The way in which the provider fails a request after an effect, if it does.
+///
+/// It is unavailable, too busy, or cuts its answer.
+fn away() -> Option<&'static str> {
+    static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    std::env::var_os("PLAYER_AWAY")?;
+    let seed = REQUESTS.fetch_add(1, Ordering::Relaxed) + std::process::id() as usize;
+    let ways = [
+        "provider_unavailable",
+        "provider_rate_limit",
+        "provider_invalid_response",
+    ];
+    ways.get(seed % 5).copied()
+}
+
 async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
     let said = said(&ctx);
     let messages = ctx.state().list_of::<ChatMessage>("messages");
@@ -90,12 +107,18 @@ async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
         .and_then(Value::as_u64)
         .unwrap_or(0);
     ctx.emit(Begun);
+    if answered && let Some(category) = away() {
+        return Err(NodeError::new("the model is away").with_category(category));
+    }
+    // A call with an unknown outcome is not repeated without a person.
+    let is_guarded = Continuation::from_metadata(ctx.metadata())
+        .is_some_and(|continuation| !continuation.guarded.is_empty());
     let reply = match said.split(' ').next().unwrap_or_default() {
         "fail" => {
             let error = NodeError::new("the model is away").with_category("provider_unavailable");
             return Err(error);
         }
-        kind @ ("tool" | "tools") if !answered => {
+        kind @ ("tool" | "tools") if !answered && !is_guarded => {
             let calls = if kind == "tool" { 1 } else { 3 };
             let calls = (0..calls)
                 .map(|n| ToolCall::new(format!("call-{}-{n}", ctx.invocation_id()), "work", "{}"));

@@ -8,7 +8,7 @@ use logue_message::{ChatMessage, Role, repair_history};
 use serde_json::Value;
 
 use crate::store::SimStore;
-use crate::world::{Effects, Report, Told, lock, now_or_never};
+use crate::world::{Effects, Report, Told, has_final, is_final, lock, now_or_never};
 
 /// Checks every invariant.
 pub(crate) fn check(
@@ -37,6 +37,7 @@ pub(crate) fn check(
         return Err("the sessions cannot be listed".to_owned());
     };
     let mut heard = BTreeSet::new();
+    let mut kept = BTreeSet::new();
     for session in sessions {
         let name = &session.session;
         let read = now_or_never(async {
@@ -59,12 +60,13 @@ pub(crate) fn check(
                 _ => report.failed += 1,
             }
             report.resumed += u64::from(outcome.resumed);
-            // A resumed turn fails only with the store, which does not settle it.
+            // A resumed turn fails only with the provider, after which its signal counts again, and
+            // with the store, which does not settle it.
             let body = &outcome.body;
-            let rolled_back = body
+            let is_over = body
                 .get("category")
-                .is_some_and(|it| it == "turn_cancelled");
-            if outcome.resumed && outcome.kind == OutcomeKind::Errored && !rolled_back {
+                .is_some_and(|it| it == "turn_cancelled" || it == "provider_unavailable");
+            if outcome.resumed && outcome.kind == OutcomeKind::Errored && !is_over {
                 return Err(format!("{name} lost an accepted signal: {body}"));
             }
         }
@@ -72,6 +74,8 @@ pub(crate) fn check(
         if entries.clone().collect::<BTreeSet<_>>().len() != outcomes.len() {
             return Err(format!("an entry of {name} has two outcomes"));
         }
+        let results = history.iter().filter(|m| m.role == Role::Tool);
+        kept.extend(results.filter_map(|m| m.tool_call_id.clone()));
         heard.extend(
             history
                 .iter()
@@ -79,14 +83,21 @@ pub(crate) fn check(
                 .map(ChatMessage::text),
         );
     }
+    if let Some(lost) = effects.keys().find(|call| !kept.contains(*call)) {
+        return Err(format!("the effect of {lost} is in no history"));
+    }
     answers_are_history(&lock(told), &heard)
 }
 
-/// Checks that every message has one outcome for any number of deliveries.
+/// Checks that every message has one final outcome for any number of deliveries.
 fn one_outcome_each(told: &BTreeMap<String, Vec<ChatTurnOutcome>>) -> Result<(), String> {
     for (key, outcomes) in told {
+        if !has_final(outcomes) {
+            return Err(format!("{key} never received an answer: {outcomes:?}"));
+        }
         let all: BTreeSet<String> = outcomes
             .iter()
+            .filter(|one| is_final(one))
             .map(|one| one.to_json().to_string())
             .collect();
         if all.len() > 1 {
@@ -105,15 +116,19 @@ fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
     }
 }
 
-/// Checks that each message of a client occurs once and in order.
+/// Checks that each message of a client occurs in order.
+///
+/// It occurs once, unless its turn failed after an effect and the session went on before it was
+/// tried again.
 fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
     let mut latest: BTreeMap<String, String> = BTreeMap::new();
     for message in history.iter().filter(|message| message.role == Role::User) {
         let text = message.text();
         let key = text.split(' ').next_back().unwrap_or_default().to_owned();
         let client = key.split('-').next().unwrap_or_default().to_owned();
+        let has_effects = text.starts_with("tool");
         if let Some(before) = latest.insert(client, key.clone())
-            && before >= key
+            && (before > key || (before == key && !has_effects))
         {
             return Err(format!("{key} follows {before} in {name}"));
         }
@@ -146,12 +161,8 @@ fn answers_are_history(
         for outcome in outcomes {
             let should = match outcome {
                 ChatTurnOutcome::Completed(_) | ChatTurnOutcome::Suspended(_) => Some(true),
-                // Completed work of an interrupted turn is history, and so is its message.
-                ChatTurnOutcome::Errored(turn) => match turn.error_category.as_str() {
-                    "turn_interrupted" => Some(true),
-                    "turn_cancelled" => None,
-                    _ => Some(false),
-                },
+                // The calls of a failed turn are history, and so is its message.
+                ChatTurnOutcome::Errored(turn) => turn.resumable.then_some(true),
             };
             if should.is_some_and(|should| should != said) {
                 let outcome: Value = outcome.to_json();

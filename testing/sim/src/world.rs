@@ -13,9 +13,12 @@ use logue_graph::{
     SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::{
-    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, messages_field,
+    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, Continuation, SendOptions, SignalTarget,
+    messages_field,
 };
-use logue_harness::store::{SessionFilter, Store as _, SuspensionFilter, SuspensionStatus};
+use logue_harness::store::{
+    EntryState, SessionFilter, Store as _, Suspension, SuspensionFilter, SuspensionStatus,
+};
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
 use testkit::Random;
@@ -71,6 +74,9 @@ pub struct Report {
     pub effects: u64,
 }
 
+/// The provider: away at times, until the world heals.
+type Weather = Arc<Mutex<Option<Random>>>;
+
 /// The effects of tools, by call id.
 pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u64>>>;
 
@@ -89,6 +95,7 @@ struct World {
     /// Each task with the node on which it runs; clients run on none.
     tasks: Vec<(Option<usize>, Task)>,
     effects: Effects,
+    weather: Weather,
     told: Told,
     /// The messages to deliver: session, text, key and policy.
     mail: Arc<Mutex<Vec<Mail>>>,
@@ -171,6 +178,7 @@ impl World {
             nodes: Vec::new(),
             tasks: Vec::new(),
             effects: Effects::default(),
+            weather: Arc::new(Mutex::new(Some(Random::new(seed ^ 0xB00)))),
             told: Told::default(),
             mail: Arc::default(),
             ids: Arc::default(),
@@ -190,7 +198,7 @@ impl World {
             .with_lease(Duration::from_secs(3))
             .with_poll(Duration::from_millis(30))
             .with_cached_sessions(2);
-        let graph = graph(effects);
+        let graph = graph(effects, &self.weather);
         let store = Arc::new(self.store.clone());
         let builder = ChatHarness::builder(graph, store, clock, Arc::new(new_id));
         match builder.with_config(limits).build() {
@@ -228,7 +236,7 @@ impl World {
                     let mut patience = 400;
                     std::future::poll_fn(|_| {
                         patience -= 1;
-                        let heard = lock(&told).contains_key(&key);
+                        let heard = lock(&told).get(&key).is_some_and(|told| has_final(told));
                         if heard || patience == 0 {
                             Poll::Ready(())
                         } else {
@@ -236,7 +244,7 @@ impl World {
                         }
                     })
                     .await;
-                    if lock(&told).contains_key(&key) {
+                    if lock(&told).get(&key).is_some_and(|told| has_final(told)) {
                         break;
                     }
                 }
@@ -293,7 +301,7 @@ impl World {
                     .with_busy(letter.busy);
                 let said = ChatMessage::user(letter.text.as_str());
                 let outcome = harness.send_with(&letter.session, said, options).await;
-                if !is_away(&outcome) {
+                if !is_unknown(&outcome) {
                     lock(&told).entry(letter.key).or_default().push(outcome);
                 }
             };
@@ -303,15 +311,15 @@ impl World {
 
     /// Gives each waiting turn its signal, on one node or on both, once or twice.
     fn give_signals(&mut self) {
-        let waiting = SuspensionFilter {
-            status: Some(SuspensionStatus::Suspended),
-            ..SuspensionFilter::default()
-        };
         let memory = Arc::clone(self.store.memory());
-        let Some(Ok(waiting)) = now_or_never(async { memory.suspensions(waiting).await }) else {
+        let all = SuspensionFilter::default();
+        let Some(Ok(waiting)) = now_or_never(async { memory.suspensions(all).await }) else {
             return;
         };
         for suspension in waiting {
+            if suspension.status == SuspensionStatus::Resumed || self.is_signalled(&suspension) {
+                continue;
+            }
             for _ in 0..=self.random.below(3) {
                 let node = self.random.below(NODES);
                 let Some(harness) = self.nodes.get(node).cloned() else {
@@ -328,9 +336,23 @@ impl World {
         }
     }
 
+    /// Returns whether the signal of a turn waits or runs.
+    ///
+    /// A signalled turn that failed before it did anything is signalled again.
+    fn is_signalled(&self, suspension: &Suspension) -> bool {
+        let Some(entry) = suspension.entry else {
+            return false;
+        };
+        let memory = self.store.memory();
+        let entry = now_or_never(async { memory.entry(&suspension.session, entry).await });
+        let entry = entry.and_then(Result::ok).flatten();
+        entry.is_some_and(|entry| entry.state != EntryState::Settled)
+    }
+
     /// Runs all work to its end without failures and crashes.
     fn heal(&mut self) -> Result<(), String> {
         self.store.heal();
+        *lock(&self.weather) = None;
         for round in 0..400_000_u64 {
             self.step(0);
             if round.is_multiple_of(500) {
@@ -352,6 +374,9 @@ impl World {
     fn what_is_open(&self) -> String {
         let memory = self.store.memory();
         let mut open = format!("{} tasks", self.tasks.len());
+        for (key, told) in lock(&self.told).iter().filter(|(_, told)| !has_final(told)) {
+            open.push_str(&format!("; {key} received {told:?}"));
+        }
         let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
         for session in sessions.into_iter().flatten().flatten() {
             let inbox = now_or_never(async { memory.inbox(&session.session).await });
@@ -372,16 +397,11 @@ impl World {
     fn is_quiet(&self) -> bool {
         let memory = self.store.memory();
         let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
-        let waiting = now_or_never(async {
-            let filter = SuspensionFilter {
-                status: Some(SuspensionStatus::Suspended),
-                ..SuspensionFilter::default()
-            };
-            memory.suspensions(filter).await
-        });
+        let waiting = now_or_never(async { memory.suspensions(SuspensionFilter::default()).await });
         let settled =
             matches!(sessions, Some(Ok(sessions)) if sessions.iter().all(|s| s.pending == 0));
-        let signalled = matches!(waiting, Some(Ok(waiting)) if waiting.is_empty());
+        let is_over = |one: &Suspension| one.status == SuspensionStatus::Resumed;
+        let signalled = matches!(waiting, Some(Ok(waiting)) if waiting.iter().all(is_over));
         let clients = self.tasks.iter().all(|(on, _)| on.is_some());
         settled && signalled && clients && lock(&self.mail).is_empty()
     }
@@ -407,18 +427,44 @@ impl World {
 }
 
 /// Returns whether the store was unavailable, so that the outcome settles nothing.
-fn is_away(outcome: &ChatTurnOutcome) -> bool {
+fn is_unknown(outcome: &ChatTurnOutcome) -> bool {
     matches!(outcome, ChatTurnOutcome::Errored(turn) if turn.invocation_id.is_none())
 }
 
+/// Returns whether a sender need not send its message again.
+pub(crate) fn has_final(told: &[ChatTurnOutcome]) -> bool {
+    told.iter().any(is_final)
+}
+
+/// Returns whether an outcome is an answer or a permanent failure.
+pub(crate) fn is_final(outcome: &ChatTurnOutcome) -> bool {
+    match outcome {
+        ChatTurnOutcome::Errored(turn) => turn.error_category == "turn_cancelled",
+        _ => true,
+    }
+}
+
+/// Returns whether the provider is away for a request, which it is once in so many times.
+fn is_away(weather: &Weather, one_in: usize) -> bool {
+    let mut weather = lock(weather);
+    weather
+        .as_mut()
+        .is_some_and(|random| random.below(one_in) == 0)
+}
+
+fn away() -> NodeError {
+    NodeError::new("the model is away").with_category("provider_unavailable")
+}
+
 /// Builds an agent whose input selects its behavior.
-fn graph(effects: Effects) -> CompiledGraph {
+fn graph(effects: Effects, weather: &Weather) -> CompiledGraph {
+    let (before, after) = (Arc::clone(weather), Arc::clone(weather));
     let schema = StateSchema::new()
         .with(messages_field())
         .with(Field::new("approval", FieldType::String))
         .with(Field::new("turns", FieldType::Int));
     let builder = GraphBuilder::new(schema)
-        .add_node_fn("model", model)
+        .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&before)))
         .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
         .add_node_fn("hold", |ctx| async move {
             let key = last(&ctx).1;
@@ -426,16 +472,7 @@ fn graph(effects: Effects) -> CompiledGraph {
                 .suspend(SignalDescriptor::new(format!("sig-{key}")))
                 .await {}
         })
-        .add_node_fn("after", |ctx| async move {
-            let approval = ctx
-                .state()
-                .json("approval")
-                .and_then(Value::as_str)
-                .unwrap_or("");
-            let reply = ChatMessage::assistant(format!("resumed with {approval}"));
-            ctx.journal(reply.to_json()).await?;
-            Ok(Update::new().with("messages", vec![reply]))
-        })
+        .add_node_fn("after", move |ctx| resumed(ctx, Arc::clone(&after)))
         .entry("model")
         .add_conditional_edge(
             "model",
@@ -469,7 +506,17 @@ fn last(ctx: &NodeContext) -> (String, String) {
     (kind.to_owned(), key.to_owned())
 }
 
-async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
+async fn resumed(ctx: NodeContext, weather: Weather) -> Result<Update, NodeError> {
+    if is_away(&weather, 4) {
+        return Err(away());
+    }
+    let approval = ctx.state().json("approval").and_then(Value::as_str);
+    let reply = ChatMessage::assistant(format!("resumed with {}", approval.unwrap_or("")));
+    ctx.journal(reply.to_json()).await?;
+    Ok(Update::new().with("messages", vec![reply]))
+}
+
+async fn model(ctx: NodeContext, weather: Weather) -> Result<Update, NodeError> {
     give_way(2).await;
     let (kind, key) = last(&ctx);
     let messages = ctx.state().list_of::<ChatMessage>("messages");
@@ -481,13 +528,15 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
         .json("turns")
         .and_then(Value::as_u64)
         .unwrap_or(0);
+    if (kind == "fail" && is_away(&weather, 2)) || (answered && is_away(&weather, 3)) {
+        return Err(away());
+    }
+    // A call with an unknown outcome is not repeated without a person.
+    let is_guarded = Continuation::from_metadata(ctx.metadata())
+        .is_some_and(|continuation| !continuation.guarded.is_empty());
     let reply = match kind.as_str() {
-        "fail" => {
-            let error = NodeError::new("the model is away").with_category("provider_unavailable");
-            return Err(error);
-        }
         "empty" => return Ok(Update::new()),
-        "tool" | "tools" if !answered => {
+        "tool" | "tools" if !answered && !is_guarded => {
             let calls = if kind == "tool" { 1 } else { 3 };
             // The call id contains the invocation, which distinguishes an effect from its repetition.
             let calls: Vec<_> = (0..calls)

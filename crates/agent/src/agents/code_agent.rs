@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logue_graph::IdSource;
-use logue_harness::chat::ChatHarness;
+use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::SharedStore;
 use logue_harness::{Clock, RandomIds, SystemClock};
 use logue_message::ChatMessage;
@@ -119,7 +119,13 @@ impl Agent {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Result<ChatHarness<TurnEvent>, AgentError> {
-        Ok(chat(self.assistant.clone(), store, clock, ids)?)
+        Ok(chat(
+            self.assistant.clone(),
+            store,
+            clock,
+            ids,
+            OnCrash::default(),
+        )?)
     }
 
     /// Starts one turn without a session. Its messages are appended to `transcript`.

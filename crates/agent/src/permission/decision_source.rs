@@ -47,6 +47,8 @@ pub enum DecisionSource {
     Harmless,
     /// The prompt declares the tool, and no rule applies.
     Declared,
+    /// An equal call was interrupted in this turn, and its outcome is unknown.
+    Interrupted,
     /// A person at the terminal.
     Terminal {
         /// Whether the decision was made for this call only, not for its tool.

@@ -12,6 +12,7 @@ use crate::permission::decision_source::DecisionSource;
 use crate::permission::edit::{EditedCall, edit_in};
 use crate::permission::rules::Permission;
 use crate::turn::assistant::Assistant;
+use crate::turn::continuation::repeats_interrupted;
 use crate::turn::listener::TurnEvent;
 
 impl Assistant {
@@ -32,6 +33,17 @@ impl Assistant {
         }
         self.withdraw_changed(calls).await;
         for gated in calls.iter_mut() {
+            let has_effects = router
+                .toolbox()
+                .get(&gated.call.name)
+                .is_some_and(|tool| !tool.is_read_only());
+            if gated.decision.permission == Permission::Allow
+                && has_effects
+                && repeats_interrupted(ctx, &gated.call)
+            {
+                gated.decision.permission = Permission::Ask;
+                gated.decision.by = DecisionSource::Interrupted;
+            }
             if gated.decision.permission == Permission::Ask {
                 gated.preview = router.preview(&gated.call).await;
                 let shown = gated.preview.as_ref();

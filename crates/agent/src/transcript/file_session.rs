@@ -59,8 +59,10 @@ impl FileSession {
     /// Appends the message of a journal note to the file.
     fn note(&self, note: &Value) -> Result<(), StoreError> {
         match TurnNote::from_json(note).map_err(StoreError::Damaged)? {
-            TurnNote::Message(message) => self.append(message)?,
-            TurnNote::Continuation(calls) => self.journal.expect(calls.tool_calls),
+            TurnNote::Message(message)
+            | TurnNote::Step { message, .. }
+            | TurnNote::Rejected(message) => self.append(message)?,
+            TurnNote::Continuation { calls, .. } => self.journal.expect(calls.tool_calls),
             _ => {}
         }
         Ok(())
@@ -114,9 +116,11 @@ impl FileSession {
             Disposition::Done {
                 outcome,
                 keep_journal,
+                keep_suspension,
             } => Disposition::Done {
                 outcome: stored(outcome),
                 keep_journal,
+                keep_suspension,
             },
             Disposition::Suspended {
                 suspension,

@@ -101,11 +101,15 @@ impl Inner {
 impl Journal for TranscriptJournal {
     fn note(&self, _: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         let written = match TurnNote::from_json(&entry) {
-            Ok(TurnNote::Continuation(calls)) => {
+            Ok(TurnNote::Continuation { calls, .. }) => {
                 self.expect(calls.tool_calls);
                 Ok(())
             }
-            Ok(TurnNote::Message(message)) => self.write(&message).map(drop).map_err(failed),
+            Ok(
+                TurnNote::Message(message)
+                | TurnNote::Step { message, .. }
+                | TurnNote::Rejected(message),
+            ) => self.write(&message).map(drop).map_err(failed),
             Ok(_) => Ok(()),
             Err(cause) => Err(invalid(&cause)),
         };

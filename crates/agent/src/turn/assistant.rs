@@ -14,7 +14,7 @@
 //! conversation: each step is written to the run's journal before any step that depends on it, and
 //! emitted as an event.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_graph::{
     CompileError, CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, IdSource, List,
@@ -38,6 +38,7 @@ use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget, RequestLimitReached};
+use crate::turn::continuation::{begun_continuation, is_decided, next_calls};
 use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
@@ -153,7 +154,14 @@ impl Assistant {
             .max_steps(steps)
             .add_node_fn(MODEL, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&model);
-                async move { shared.ask_model(&ctx).await }
+                async move {
+                    let asked = shared.ask_model(&ctx).await;
+                    if asked.is_err() {
+                        // A turn that continues in this process has its spend in the budget.
+                        shared.assistant.budget.suspended(ctx.invocation_id());
+                    }
+                    asked
+                }
             })
             .add_node_fn(GATE, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&gate);
@@ -169,13 +177,16 @@ impl Assistant {
                 async move { shared.run_tools(&ctx).await }
             })
             .entry(MODEL)
-            .add_conditional_edge(MODEL, [EdgeTarget::node(GATE), END], |state| {
-                if has_calls(state) {
-                    EdgeTarget::node(GATE)
-                } else {
-                    END
-                }
-            })
+            .add_conditional_edge(
+                MODEL,
+                [EdgeTarget::node(GATE), EdgeTarget::node(TOOLS), END],
+                |state| match (has_calls(state), is_decided(state)) {
+                    (true, false) => EdgeTarget::node(GATE),
+                    // Calls that a person decided about before the process died.
+                    (true, true) => EdgeTarget::node(TOOLS),
+                    (false, _) => END,
+                },
+            )
             .add_conditional_edge(
                 GATE,
                 [EdgeTarget::node(ASK), EdgeTarget::node(TOOLS)],
@@ -212,6 +223,16 @@ impl Shared {
     async fn ask_model(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let assistant = &self.assistant;
         let mut progress = Progress::from_state(ctx.state(), ctx.invocation_id());
+        if let Some(continuation) = begun_continuation(ctx) {
+            let budget = &assistant.budget;
+            budget.resumed(ctx.invocation_id(), progress.spent);
+            progress.recovered(continuation.recoveries);
+            if let Some(calls) = next_calls(ctx.state(), &continuation)? {
+                self.require_runnable(calls.iter().map(|gated| &gated.call))?;
+                let update = Update::new().with(TURN, progress.to_json());
+                return Ok(with_calls(update, &calls));
+            }
+        }
         progress.requests += 1;
         if progress.requests > assistant.max_requests as u64 {
             return Err(NodeError::new(format!(
@@ -251,7 +272,7 @@ impl Shared {
                 // A journal holds valid messages only, and an empty answer is not one.
                 let received = error.answer.as_ref();
                 if let Some(message) = received.filter(|message| message.validate().is_ok()) {
-                    ctx.journal(message.to_json()).await?;
+                    ctx.journal(TurnNote::rejected(message)).await?;
                 }
                 return Err(provider_failed(error));
             }
@@ -259,10 +280,11 @@ impl Shared {
         let spent = assistant.budget.answered(provider, &request, &answer);
         with_unique_ids(&mut answer.message.tool_calls);
         let message = Arc::new(answer.message);
-        ctx.journal(message.to_json()).await?;
-        ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
-        self.require_runnable(&message.tool_calls)?;
         progress.answered(answer.finish_reason, spent);
+        let step = TurnNote::step(&message, &progress.as_field());
+        ctx.journal(step).await?;
+        ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
+        self.require_runnable(message.tool_calls.iter())?;
         let calls: Vec<PendingCall> = message
             .tool_calls
             .iter()
@@ -280,12 +302,15 @@ impl Shared {
     ///
     /// The answer is in the journal. The caller that runs the function adds the result and continues
     /// the conversation.
-    fn require_runnable(&self, calls: &[ToolCall]) -> Result<(), NodeError> {
+    fn require_runnable<'a>(
+        &self,
+        mut calls: impl Iterator<Item = &'a ToolCall>,
+    ) -> Result<(), NodeError> {
         let cannot = |call: &&ToolCall| {
             let tool = self.assistant.toolbox.get(&call.name);
             tool.is_some_and(|tool| !tool.is_runnable())
         };
-        match calls.iter().find(cannot) {
+        match calls.find(cannot) {
             None => Ok(()),
             Some(call) => Err(NodeError::new(format!(
                 "the model calls `{}` ({}), which has no implementation here",
@@ -334,20 +359,22 @@ impl Shared {
             self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided in an earlier part of the turn; its journal no longer exists.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
-            ctx.journal(TurnNote::continuation(&message)).await?;
+            ctx.journal(TurnNote::continuation_with_starts(&message))
+                .await?;
         }
         let assistant = &self.assistant;
         let made = assistant.requests_made(&progress);
         let agents = assistant.budget.part(made, assistant.max_requests as u64);
         let router = self.router.current().await;
         let effective: Vec<ToolCall> = calls.iter().map(PendingCall::effective).collect();
+        let unnoted = Mutex::new(None);
         let mut batch = router.batch();
         for (gated, call) in calls.iter().zip(&effective) {
             match gated.verdict(&signal) {
                 Ok(()) => {
                     // A concurrent call could change the approved files after their comparison.
                     let is_exclusive = router.is_exclusive(call) || gated.approved().is_some();
-                    let running = run_tool(ctx, &router, gated, call);
+                    let running = run_tool(ctx, &router, gated, call, &unnoted);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
@@ -360,6 +387,13 @@ impl Shared {
         // next request; in the conversation the results are in the order of their calls.
         let mut results = vec![None; calls.len()];
         while let Some((index, outcome)) = batch.next().await {
+            if let Some(error) = unnoted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+            {
+                return Err(error);
+            }
             let (Some(gated), Some(call), Some(place)) = (
                 calls.get(index),
                 effective.get(index),
@@ -377,7 +411,15 @@ impl Shared {
             let text = routing.model_text(&outcome, notice.as_deref());
             let result = ChatMessage::tool(call.id.clone(), text.clone());
             let result = Arc::new(result.with_name(call.name.clone()));
-            ctx.journal(result.to_json()).await?;
+            let mut noted = progress.clone();
+            noted.spent.add(agents.spent());
+            noted.agent_requests += agents.requests();
+            let note = if noted == progress {
+                result.to_json()
+            } else {
+                TurnNote::step(&result, &noted.as_field())
+            };
+            ctx.journal(note).await?;
             ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&result)));
             let ok = outcome.ok;
             ctx.emit(TurnEvent::ToolEnded { call, ok, text });
@@ -398,12 +440,15 @@ impl Shared {
     }
 }
 
-/// Runs one permitted call in a tracing span.
+/// Runs one permitted call in a tracing span, after its start is noted.
+///
+/// A call whose start cannot be noted does not run, and its error is left in `unnoted`.
 fn run_tool<'a>(
     ctx: &'a NodeContext<TurnEvent>,
     router: &'a Router,
     gated: &'a PendingCall,
     call: &'a ToolCall,
+    unnoted: &'a Mutex<Option<NodeError>>,
 ) -> BoxFuture<'a, ToolResult> {
     let request = ToolRequest::from(call)
         .with_conversation(ctx.session_id())
@@ -414,6 +459,11 @@ fn run_tool<'a>(
     };
     let running = router.call(request);
     Box::pin(async move {
+        if let Err(error) = ctx.journal(TurnNote::started(&call.id)).await {
+            let words = format!("this call was not run: {error}");
+            *unnoted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            return ToolResult::failure(words);
+        }
         ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));
         let span = spans::calling(ctx, call);
         let outcome = running.instrument(span.clone()).await;

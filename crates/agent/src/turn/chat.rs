@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use logue_graph::IdSource;
 use logue_harness::Clock;
-use logue_harness::chat::ChatHarness;
+use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::SharedStore;
 
 use crate::permission::approval::{check_approval, contradiction, expired};
 use crate::permission::edit::checked_edits;
 use crate::turn::assistant::Assistant;
-use crate::turn::budget::BUDGET_EXCEEDED;
 use crate::turn::listener::TurnEvent;
 use crate::turn::run::{TurnError, bucket, internal};
 
@@ -20,7 +19,8 @@ use crate::turn::run::{TurnError, bucket, internal};
 ///
 /// A second, different decision is refused with the first one in the message.
 ///
-/// Ids must differ in all processes that share the store.
+/// Ids must differ in all processes that share the store. `on_crash` is the policy for turns whose
+/// process died.
 ///
 /// # Errors
 /// None that a caller could cause.
@@ -29,6 +29,7 @@ pub fn chat(
     store: SharedStore,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    on_crash: OnCrash,
 ) -> Result<ChatHarness<TurnEvent>, TurnError> {
     let router = assistant.routing.router(assistant.toolbox.clone());
     let permissions = assistant.permissions.clone();
@@ -45,8 +46,8 @@ pub fn chat(
                 checked_edits(router, permissions, &descriptor, payload).await
             })
         })
-        .with_kept_failures(|category| category == BUDGET_EXCEEDED)
         .with_expiry(expired)
+        .with_on_crash(on_crash)
         .with_contradiction_check(contradiction)
         .build()
         .map_err(|error| internal(error.to_string()))

@@ -3,6 +3,7 @@
 pub(crate) mod assistant;
 pub(crate) mod budget;
 pub(crate) mod chat;
+pub(crate) mod continuation;
 pub(crate) mod listener;
 pub(crate) mod progress;
 pub(crate) mod request;

@@ -6,7 +6,7 @@
 use logue_graph::{NodeError, State, Update};
 use logue_message::{ChatMessage, Content, ToolCall};
 use logue_model::FinishReason;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::permission::approval::PendingCall;
 use crate::permission::decision_source::{DecisionSource, PermissionDecision};
@@ -26,6 +26,8 @@ pub(crate) struct Progress {
     pub(crate) requests: u64,
     /// The number of requests of the agents that its tools called.
     pub(crate) agent_requests: u64,
+    /// The number of processes that died in the turn.
+    recoveries: u64,
     /// The number of approval requests to a person.
     pub(crate) approvals: u64,
     /// The tokens and costs of the turn and its agents.
@@ -50,6 +52,7 @@ impl Progress {
         Self {
             requests: count("requests").unwrap_or(0),
             agent_requests: count("agent_requests").unwrap_or(0),
+            recoveries: count("recoveries").unwrap_or(0),
             approvals: count("approvals").unwrap_or(0),
             spent: turn.get("spent").map(Spend::from_json).unwrap_or_default(),
             cut: turn
@@ -66,10 +69,22 @@ impl Progress {
             "invocation": self.invocation,
             "requests": self.requests,
             "agent_requests": self.agent_requests,
+            "recoveries": self.recoveries,
             "approvals": self.approvals,
             "spent": self.spent.to_json(),
             "cut": self.cut,
         })
+    }
+
+    /// Counts the requests of processes that died: each may have made one that it did not note.
+    pub(crate) fn recovered(&mut self, recoveries: u64) {
+        self.requests += recoveries.saturating_sub(self.recoveries);
+        self.recoveries = recoveries;
+    }
+
+    /// Returns the counts as a field of the state.
+    pub(crate) fn as_field(&self) -> Map<String, Value> {
+        Map::from_iter([(TURN.to_owned(), self.to_json())])
     }
 
     /// Records the end and the costs of the latest answer.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use logue_agent::{Assistant, Permission, PermissionRule, Permissions, TurnEvent, chat};
 use logue_graph::CountingIds;
-use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
+use logue_harness::chat::{ChatHarness, ChatTurnOutcome, OnCrash, SignalTarget};
 use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, Timestamp};
 use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
@@ -253,6 +253,7 @@ fn harness(
         store,
         Arc::new(StillClock),
         Arc::new(CountingIds::new()),
+        OnCrash::default(),
     )
     .unwrap()
 }

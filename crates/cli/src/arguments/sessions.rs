@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
-use logue_harness::chat::{BusyPolicy, PausedPolicy};
+use logue_harness::chat::{BusyPolicy, OnCrash, PausedPolicy};
 
 use crate::conversion::form::Form;
+use crate::setup::settings::Settings;
 
 use crate::arguments::{ModelArgs, TrustArgs};
 
@@ -17,6 +18,34 @@ pub(crate) struct StoreArgs {
     /// [default: sessions.db in the user data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+}
+
+/// The policy for turns whose process died.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CrashArgs {
+    /// Choose the policy for a turn whose process died [default: continue]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    on_crash: Option<Crash>,
+}
+
+impl CrashArgs {
+    /// Returns the policy; the flag takes precedence over the settings.
+    pub(crate) fn policy(self, settings: &Settings) -> OnCrash {
+        match self.on_crash {
+            Some(Crash::Continue) => OnCrash::Continue,
+            Some(Crash::Stop) => OnCrash::Stop,
+            None => settings.run.on_crash,
+        }
+    }
+}
+
+/// The policy for turns whose process died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Crash {
+    /// Go on from what it had done; no call runs twice.
+    Continue,
+    /// End it as interrupted and keep what it had done.
+    Stop,
 }
 
 /// Send a message to a session and print the answer
@@ -46,6 +75,8 @@ pub(crate) struct SendArgs {
     pub(crate) store: StoreArgs,
 
     /// Send the message at most once under this key; later calls print its outcome
+    ///
+    /// A failed turn is tried again. Another message under the key is an error.
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 
@@ -60,6 +91,9 @@ pub(crate) struct SendArgs {
     /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
     #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
     pub(crate) permissions: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) crash: CrashArgs,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
@@ -81,7 +115,7 @@ pub(crate) enum Busy {
     Reject,
     /// Cancel the other turn and keep its completed parts.
     Interrupt,
-    /// Cancel the other turn and discard its parts.
+    /// Cancel the other turn and discard its parts, except for started calls.
     Rollback,
 }
 
@@ -143,6 +177,9 @@ pub(crate) struct SignalArgs {
     pub(crate) reason: Option<String>,
 
     #[command(flatten)]
+    pub(crate) crash: CrashArgs,
+
+    #[command(flatten)]
     pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
@@ -184,6 +221,8 @@ pub(crate) enum SessionsCommand {
     Show(ShowArgs),
     Outcomes(OutcomesArgs),
     Fork(ForkArgs),
+    Retry(RetryArgs),
+    Recover(RecoverArgs),
     Export(ExportArgs),
     Import(ImportArgs),
     Rm(RmArgs),
@@ -265,6 +304,67 @@ pub(crate) struct ForkArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// Try the latest turn of a session again and print the answer
+///
+/// A turn that failed after a tool ran continues from the calls and results in the history; no call
+/// runs again. Another one begins with its message. A turn whose process died is finished.
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// Session id
+    pub(crate) session: String,
+
+    #[command(flatten)]
+    pub(crate) crash: CrashArgs,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    #[command(flatten)]
+    pub(crate) model_args: ModelArgs,
+
+    /// Print events as JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Finish the turns of processes that died, and print how each ended
+///
+/// Messages and decisions that were accepted and did not run are processed too. A session that
+/// another process works on is skipped. Exit status 4: a turn failed and can be tried again.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// Session ids
+    #[arg(
+        required_unless_present = "all",
+        conflicts_with = "all",
+        value_name = "SESSION"
+    )]
+    pub(crate) sessions: Vec<String>,
+
+    /// Recover every session with pending work
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) crash: CrashArgs,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    #[command(flatten)]
+    pub(crate) model_args: ModelArgs,
+
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print a session's messages in another form

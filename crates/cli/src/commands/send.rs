@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use logue_harness::chat::SendOptions;
+use logue_agent::TurnEvent;
+use logue_harness::chat::{ChatHarness, SendOptions};
 use logue_harness::{Classifier as _, DefaultClassifier};
 use logue_message::ChatMessage;
 
@@ -11,7 +12,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
 use crate::setup::session_agent::{Agent, SessionCommand};
-use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
+use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
@@ -25,6 +26,23 @@ pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
         .and_then(|settings| turn(arguments, &settings, &output));
     let base_url = arguments.model_args.base_url.as_deref();
     report_outcome(&output, &arguments.store, base_url, ended)
+}
+
+/// Returns whether a message repeats that of a failed turn whose tools ran.
+///
+/// Such a turn continues, so that its tools do not run again. A message with a key is known by it.
+async fn is_same_command(
+    chat: &ChatHarness<TurnEvent>,
+    session: &str,
+    message: &ChatMessage,
+    options: &SendOptions,
+) -> Result<bool, CliError> {
+    if options.idempotency_key.is_some() {
+        return Ok(false);
+    }
+    let unfinished = chat.unfinished(session).await;
+    let unfinished = unfinished.map_err(|error| store_failure(&error))?;
+    Ok(unfinished.is_some_and(|turn| turn.resumable && turn.message.as_ref() == Some(message)))
 }
 
 fn turn(
@@ -66,6 +84,7 @@ fn turn(
                 trust: &arguments.trust,
                 output,
                 rules: &arguments.permissions,
+                on_crash: arguments.crash.policy(settings),
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;
@@ -88,8 +107,13 @@ fn turn(
             options = options.with_idempotency_key(key);
         }
         let message = ChatMessage::user(message);
+        if is_same_command(&chat, session, &message, &options).await? {
+            let turn = chat.retry_streaming(session).await;
+            let turn = turn.map_err(|error| not_retried(&error))?;
+            return Ok(watch(turn, output, session).await);
+        }
         let turn = chat.send_streaming_with(session, message, options);
-        Ok(watch(turn, output).await)
+        Ok(watch(turn, output, session).await)
     });
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();

@@ -73,6 +73,7 @@ fn turn(
                 trust: &arguments.trust,
                 output,
                 rules: &[],
+                on_crash: arguments.crash.policy(&settings),
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
             Ok::<_, CliError>((chat, waiting, is_late, edits))
@@ -95,7 +96,7 @@ fn turn(
         };
         let turn = chat.signal_streaming(target, payload).await;
         let turn = turn.map_err(|error| refused(&error))?;
-        Ok(watch(turn, output).await)
+        Ok(watch(turn, output, &waiting.session).await)
     });
     runtime.shutdown_background();
     ended

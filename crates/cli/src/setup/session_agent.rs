@@ -8,7 +8,7 @@ use logue_agent::{
     SessionAudit, TurnEvent, chat, prepare,
 };
 use logue_harness::Clock as _;
-use logue_harness::chat::ChatHarness;
+use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ impl Agent {
             Arc::new(SystemClock),
         );
         let prepared = self.prepare(&input, History::Session, command, Arc::new(audit));
-        chat_over(prepared.await?.assistant, store)
+        chat_over(prepared.await?.assistant, store, command.on_crash)
     }
 
     /// Prepares the assistant of a prompt for a session or a suspended turn.
@@ -190,13 +190,16 @@ pub(crate) struct SessionCommand<'a> {
     pub(crate) output: &'a Arc<Output>,
     /// The permission rules that this command names.
     pub(crate) rules: &'a [PermissionRule],
+    /// The policy for turns whose process died.
+    pub(crate) on_crash: OnCrash,
 }
 
 /// Creates a chat over a store, with the system clock and random ids.
 pub(crate) fn chat_over(
     assistant: Assistant,
     store: SharedStore,
+    on_crash: OnCrash,
 ) -> Result<ChatHarness<TurnEvent>, CliError> {
-    chat(assistant, store, Arc::new(SystemClock), ids())
+    chat(assistant, store, Arc::new(SystemClock), ids(), on_crash)
         .map_err(|error| CliError::new(Exit::Internal, error.category, error.message))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::RunEvent;
-use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
+use logue_harness::chat::{ChatEvent, ChatTurnOutcome, RetryError, SignalError, TurnStream};
 use logue_message::ChatMessage;
 use logue_model::redacted_base_url;
 use logue_source::quote_word;
@@ -16,10 +16,8 @@ use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
+use crate::setup::suspended::file_of;
 use crate::terminal::write_failed;
-
-/// The consequence of a failed turn whose tools ran.
-const TOOLS_RAN: &str = "tools of this turn ran, and the session's history keeps nothing of them: a new attempt runs them again";
 
 /// Reports the outcome of a session's turn.
 pub(crate) fn report_outcome(
@@ -34,12 +32,11 @@ pub(crate) fn report_outcome(
             output.cancelled(exit, None);
             return Ok(exit);
         }
-        Ok(Ended::Turn { outcome, ran_tools }) => match *outcome {
+        Ok(Ended::Turn { outcome, session }) => match *outcome {
             ChatTurnOutcome::Errored(turn) => {
                 let failure = failed(&turn, store);
-                // The work done until the budget was spent is in the history.
-                if ran_tools && turn.error_category != "budget_exceeded" {
-                    failure.with_help(TOOLS_RAN)
+                if turn.resumable {
+                    failure.with_help(go_on(&session, store))
                 } else {
                     failure
                 }
@@ -73,8 +70,7 @@ pub(crate) fn report_outcome(
 pub(crate) enum Ended {
     Turn {
         outcome: Box<ChatTurnOutcome>,
-        /// Whether a tool ran in this process.
-        ran_tools: bool,
+        session: String,
     },
     /// A signal of the system ended the process.
     Signalled(Exit),
@@ -82,10 +78,13 @@ pub(crate) enum Ended {
 
 /// Shows the events of a turn until it ends or a signal arrives.
 ///
-/// After a signal the next command recovers the turn.
-pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>) -> Ended {
+/// After a signal the next command continues the turn.
+pub(crate) async fn watch(
+    mut turn: TurnStream<TurnEvent>,
+    output: &Arc<Output>,
+    session: &str,
+) -> Ended {
     let mut signal = std::pin::pin!(signalled());
-    let mut ran_tools = false;
     loop {
         let event = tokio::select! {
             biased;
@@ -96,11 +95,11 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
             Some(ChatEvent::Run {
                 event: RunEvent::Emitted(event),
                 ..
-            }) => {
-                ran_tools |= matches!(event, TurnEvent::ToolStarted(_));
-                output.event(event);
+            }) => output.event(event),
+            Some(ChatEvent::Outcome(outcome)) => {
+                let session = session.to_owned();
+                return Ended::Turn { outcome, session };
             }
-            Some(ChatEvent::Outcome(outcome)) => return Ended::Turn { outcome, ran_tools },
             Some(_) => {}
             // The outcome is the last event, so this does not happen.
             None => return Ended::Signalled(Exit::Internal),
@@ -121,6 +120,28 @@ pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs, base_url: Optio
         "logue signal {} --approve{store}{server}",
         quote_word(signal_id)
     )
+}
+
+/// Returns the remedy of a failed turn whose calls are in the history.
+fn go_on(session: &str, store: &StoreArgs) -> String {
+    const KEPT: &str = "the calls of this turn and their results are kept";
+    if file_of(session).is_some() {
+        return format!("{KEPT}: run the same command again to continue from them");
+    }
+    let store = store_flag(store);
+    let session = quote_word(session);
+    format!(
+        "{KEPT}: the same command, or `logue sessions retry {session}{store}`, continues from them"
+    )
+}
+
+/// Returns the error of a session in which nothing can be tried again.
+pub(crate) fn not_retried(error: &RetryError) -> CliError {
+    match error {
+        RetryError::Store(error) => store_failure(error),
+        error => CliError::user("nothing_to_retry", error.to_string())
+            .with_help("`logue sessions show` prints its turns; `logue send` begins another one"),
+    }
 }
 
 /// Returns the flag that names the store, without a password.
@@ -154,7 +175,6 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliErro
             "completed parts are kept: raise --max-total-tokens or --max-cost and continue",
         ),
         "max_requests_reached" => failure.with_help("raise --max-requests"),
-        "turn_interrupted" => failure.with_help("send the message again if it still applies"),
         _ => failure,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
-use logue_harness::store::{SharedStore, StoreError};
+use logue_harness::store::{SessionInfo, SharedStore, StoreError};
 use logue_store::open_store;
 
 use crate::arguments::StoreArgs;
@@ -61,4 +61,17 @@ pub(crate) fn ids() -> Arc<dyn IdSource> {
 /// Returns a random id.
 pub(crate) fn new_id() -> String {
     RandomIds.new_id()
+}
+
+/// Returns the metadata of a session, or an error if the session does not exist.
+pub(crate) async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, CliError> {
+    let info = store.session(session).await;
+    let info = info.map_err(|error| store_failure(&error))?;
+    info.ok_or_else(|| {
+        CliError::user(
+            "session_not_found",
+            format!("session `{session}` not found"),
+        )
+        .with_help("run `logue sessions list` to list all sessions")
+    })
 }

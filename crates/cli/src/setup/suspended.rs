@@ -138,6 +138,8 @@ impl SuspendedFileTurn<'_> {
                 message: Value::Null,
             },
             key: None,
+            digest: None,
+            retries: None,
             only_if_idle: false,
             cancel: None,
             now: SystemClock.now(),
@@ -222,6 +224,7 @@ fn abandoned() -> Disposition {
             }),
         },
         keep_journal: false,
+        keep_suspension: false,
     }
 }
 
@@ -257,6 +260,7 @@ pub(crate) async fn chat(
         trust: &arguments.trust,
         output,
         rules,
+        on_crash: arguments.crash.policy(settings),
     };
     let audit = audit_of(&input.conversation(), true, settings);
     let prepared = agent.prepare(&input, History::Suspended, &command, audit);
@@ -295,5 +299,5 @@ pub(crate) async fn chat(
     let transcript = transcript_of(file, &prepared.prompt, settings);
     let messages = prepared.prompt.messages.clone();
     let store = FileSession::new(store, session, &messages, Box::new(transcript));
-    chat_over(prepared.assistant, Arc::new(store))
+    chat_over(prepared.assistant, Arc::new(store), command.on_crash)
 }

@@ -225,8 +225,8 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
             "{error}"
         );
     }
-    // Whoever asks for the outcome of the same message later is told as much.
-    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    // A failure that may pass does not settle a key: the same one asks the server again.
+    let server = ModelServer::start(vec![reply.clone(), reply], Delivery::Whole).unwrap();
     for _ in 0..2 {
         let again = ["send", "--json", "--idempotency-key=k", "s", "hello"];
         let ran = ask(folder.path(), &server, &again);
@@ -238,7 +238,16 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
             "{error}"
         );
     }
-    assert_eq!(server.received().len(), 1);
+    assert_eq!(server.received().len(), 2);
+    // The stored outcome reports it too.
+    let outcomes = ask(
+        folder.path(),
+        &server,
+        &["sessions", "outcomes", "--json", "s"],
+    );
+    let outcomes = events(&outcomes.stdout);
+    let last = outcomes.last().unwrap();
+    assert_eq!(last["body"]["retry_after_seconds"], json!(90.0), "{last}");
 }
 
 #[test]

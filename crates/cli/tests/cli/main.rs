@@ -43,6 +43,7 @@ mod provider_errors;
 mod providers;
 mod redact;
 mod registries;
+mod resumed;
 mod rule_names;
 mod run;
 mod scan;

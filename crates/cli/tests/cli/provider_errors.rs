@@ -180,7 +180,7 @@ fn a_failure_of_an_agent_in_a_document_has_the_status_of_its_cause() {
 }
 
 #[test]
-fn a_failed_turn_of_a_session_states_that_its_tools_would_run_again() {
+fn a_failed_turn_of_a_session_states_that_its_calls_are_kept() {
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n";
     let call = || {
         let call = testkit::Answer::text("");
@@ -201,7 +201,9 @@ fn a_failed_turn_of_a_session_states_that_its_tools_would_run_again() {
             .output();
         let ran = crate::program::Ran::from(ran.unwrap());
         assert!(matches!(ran.status, 3 | 4), "{}", ran.stderr);
-        let states = ran.stderr.contains("a new attempt runs them again");
+        let states = ran
+            .stderr
+            .contains("the calls of this turn and their results are kept");
         assert_eq!(states, ran_tools, "{}", ran.stderr);
     }
 }

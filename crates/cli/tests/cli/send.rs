@@ -214,7 +214,7 @@ fn a_message_with_a_key_is_one_turn_however_often_it_is_sent() {
         folder.path(),
         ["send", "--idempotency-key", "k", "s", "other words"],
     );
-    assert_eq!(later.stdout, "once\n");
+    assert_eq!((later.status, later.stdout.as_str()), (3, ""));
     assert_eq!(
         show(folder.path(), "s")["messages"]
             .as_array()
@@ -300,18 +300,22 @@ fn a_killed_turn_is_put_in_order_by_the_next_and_its_tool_runs_once() {
         .iter()
         .map(|message| message["role"].as_str().unwrap())
         .collect();
-    assert_eq!(
-        roles,
-        ["user", "assistant", "tool", "user", "assistant"],
-        "{shown}"
-    );
+    let expected = [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ];
+    assert_eq!(roles, expected, "{shown}");
     assert!(
         shown["messages"][2]["content"]
             .as_str()
             .unwrap()
             .starts_with("E-TOOL-CANCELLED")
     );
-    assert_eq!(shown["failed"][0]["body"]["category"], "turn_interrupted");
+    assert_eq!(shown["failed"], json!([]));
     assert_eq!(
         std::fs::read_to_string(folder.path().join("runs")).unwrap(),
         "ran\n"
@@ -349,7 +353,7 @@ fn a_polite_signal_ends_the_process_at_once() {
 
 #[test]
 fn a_message_can_end_the_turn_that_runs() {
-    for (policy, kept) in [("interrupt", 5), ("rollback", 2)] {
+    for (policy, kept) in [("interrupt", 5), ("rollback", 5)] {
         let call = Answer::text("I try.").with_call("c1", "slow", "{\"arguments\":[]}");
         let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("stopped"))];
         let server = ModelServer::start(replies, Delivery::Whole).unwrap();

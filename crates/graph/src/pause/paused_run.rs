@@ -123,6 +123,11 @@ impl PausedRun {
         self.session_id.as_deref()
     }
 
+    /// Returns the metadata of the run.
+    pub fn metadata(&self) -> &Map<String, Value> {
+        &self.metadata
+    }
+
     /// Returns the signal that the run waits for.
     pub fn descriptor(&self) -> &SignalDescriptor {
         &self.descriptor

@@ -147,7 +147,10 @@ impl State {
     }
 
     /// Replaces some fields, regardless of their reducers.
-    pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
+    ///
+    /// # Errors
+    /// Returns an error, and changes nothing, if a field is undeclared or a value has the wrong type.
+    pub fn replace(&mut self, fields: Update) -> Result<(), StateError> {
         let checked = self.checked(fields, |_| &Reducer::LastWriteWins, false)?;
         let values = Arc::make_mut(&mut self.values);
         for (position, new) in checked {

@@ -14,7 +14,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::sessions::Migrations;
 use crate::store::{SharedStore, Suspension};
 
-use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages};
+use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash};
 use super::state_cache::StateCache;
 use super::subscribe::Listeners;
 use super::{ChatHarness, Inner, MESSAGES};
@@ -47,9 +47,6 @@ pub fn messages_field() -> Field {
     Field::new(MESSAGES, list).with_reducer(Reducer::Append)
 }
 
-/// Decides whether the work of a turn that failed with a category becomes history.
-type KeptFailures = dyn Fn(&str) -> bool + Send + Sync;
-
 /// Returns the violation in a payload for a signal.
 type PayloadCheck =
     dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
@@ -69,13 +66,16 @@ type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Sen
 type Contradiction =
     dyn Fn(&Suspension, &Map<String, Value>, &Map<String, Value>) -> Option<String> + Send + Sync;
 
+/// The number of recoveries after which a turn ends.
+pub(super) const MAX_RECOVERIES: usize = 3;
+
 /// The settings of a chat.
 pub(super) struct Settings {
     pub(super) classifier: Box<dyn Classifier>,
     pub(super) error_messages: Box<dyn ErrorMessages>,
     pub(super) payload_check: Option<Box<PayloadCheck>>,
     pub(super) payload_preparation: Option<Box<PayloadPreparation>>,
-    pub(super) kept_failures: Option<Box<KeptFailures>>,
+    pub(super) on_crash: OnCrash,
     pub(super) expiry: Option<Box<Expiry>>,
     pub(super) contradiction: Option<Box<Contradiction>>,
     pub(super) config: ChatConfig,
@@ -109,7 +109,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 error_messages: Box::new(DefaultErrorMessages),
                 payload_check: None,
                 payload_preparation: None,
-                kept_failures: None,
+                on_crash: OnCrash::default(),
                 expiry: None,
                 contradiction: None,
                 config: ChatConfig::default(),
@@ -162,15 +162,9 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
         self
     }
 
-    /// Sets the categories of failures whose completed work becomes history.
-    ///
-    /// The effects of such a turn are real; it only reached a limit, as a cancelled turn does. After
-    /// any other failure the history is the one before the turn.
-    pub fn with_kept_failures(
-        mut self,
-        is_kept: impl Fn(&str) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.settings.kept_failures = Some(Box::new(is_kept));
+    /// Sets the policy for turns whose process died.
+    pub fn with_on_crash(mut self, on_crash: OnCrash) -> Self {
+        self.settings.on_crash = on_crash;
         self
     }
 

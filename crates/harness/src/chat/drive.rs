@@ -12,9 +12,11 @@ use logue_graph::{
     SignalDescriptor, State, Suspended, Update,
 };
 
+use super::basis::TurnBasis;
 use super::cancel::{First, Stop, race};
+use super::continuation::Continuation;
 use super::failure::Failure;
-use super::open::{Opened, message_from_json};
+use super::open::Opened;
 use super::signal::SignalError;
 use super::stream::{ChatEvent, Sink};
 use super::turn::RunResult;
@@ -27,23 +29,30 @@ impl<E: Send + 'static> Inner<E> {
         lease: &Lease,
         begun: &ClaimedEntry,
         opened: &Opened,
+        basis: &TurnBasis,
         sink: &Sink<E>,
         span: &Span,
     ) -> RunResult {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
-            Some(EntryPayload::Message { message }) => {
-                self.begun(&opened.state, message, &lease.session, invocation_id, ports)
+            Some(EntryPayload::Message { .. } | EntryPayload::Continue { .. }) => {
+                let continuation = if begun.recovered || basis.continued {
+                    basis.continuation(begun.recovered, Vec::new())
+                } else {
+                    Map::new()
+                };
+                self.entered(opened.state.clone(), basis, continuation)
+                    .map(|start| start.with_session_id(&lease.session))
+                    .map(|start| start.with_invocation_id(invocation_id).with_ports(ports))
+                    .map(|start| -> BoxFuture<'_, _> { Box::pin(self.graph.invoke(start)) })
             }
-            Some(EntryPayload::Resume {
-                invocation_id,
-                payload,
-            }) => {
-                self.resumed(&opened.state, invocation_id, payload.clone(), ports, span)
+            Some(EntryPayload::Resume { payload, .. }) => {
+                let payload = payload.clone();
+                self.resumed(opened, begun, basis, payload, ports, span)
                     .await
             }
-            None => Err(Failure::new(
+            _ => Err(Failure::new(
                 "session_load_failed",
                 "the entry holds nothing to do",
             )),
@@ -59,39 +68,35 @@ impl<E: Send + 'static> Inner<E> {
         }
     }
 
-    /// A turn that a message begins.
-    fn begun<'a>(
-        &'a self,
-        state: &State,
-        message: &Value,
-        session: &str,
-        invocation_id: String,
-        ports: RunPorts<E>,
-    ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
-        let message = message_from_json(message).map_err(|cause| {
-            let diagnostic = format!("the stored entry's message is invalid: {cause}");
-            Failure::new("session_load_failed", diagnostic)
-        })?;
-        let mut state = state.clone();
-        state
-            .apply(Update::new().with(MESSAGES, vec![message]))
-            .map_err(|error| Failure::new("state_validation_error", error.to_string()))?;
-        let start = Invocation::from_state(state)
-            .with_session_id(session)
-            .with_invocation_id(invocation_id)
-            .with_ports(ports);
-        Ok(Box::pin(self.graph.invoke(start)))
+    /// A run from the entry of the graph: a message is answered, or a turn continues.
+    fn entered(
+        &self,
+        mut state: State,
+        basis: &TurnBasis,
+        continuation: Map<String, Value>,
+    ) -> Result<Invocation<E>, Failure> {
+        let mut messages: Vec<_> = basis.first_message()?.into_iter().collect();
+        messages.extend(basis.journalled.kept_messages());
+        let mut fields = basis.journalled.fields.clone();
+        fields.retain(|name, _| name != MESSAGES && self.graph.schema().field(name).is_some());
+        let update = Update::new().with(MESSAGES, messages);
+        let applied = state.apply(update);
+        let applied = applied.and_then(|()| state.replace(Update::from(fields)));
+        applied.map_err(|error| Failure::new("state_validation_error", error.to_string()))?;
+        Ok(Invocation::from_state(state).with_metadata(continuation))
     }
 
     /// Continues a suspended turn: its state as suspended, with the current conversation.
     async fn resumed<'a>(
         &'a self,
-        state: &State,
-        invocation_id: &str,
+        opened: &Opened,
+        begun: &ClaimedEntry,
+        basis: &TurnBasis,
         payload: Map<String, Value>,
         ports: RunPorts<E>,
         span: &Span,
     ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
+        let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
         let suspension = suspension.ok_or_else(|| {
@@ -103,13 +108,27 @@ impl<E: Send + 'static> Inner<E> {
         trace::record_resume(span, &descriptor_of(&suspension));
         let refused = |error: SignalError| Failure::new(error.category(), error.to_string());
         let mut paused = paused_of(&suspension).map_err(refused)?;
-        if let Some(messages) = state.get(MESSAGES) {
+        if let Some(messages) = opened.state.get(MESSAGES) {
             paused.set_field(MESSAGES, messages.clone());
         }
         let merged = paused
             .merge(&self.graph, &payload)
             .map_err(|error| Failure::engine(&error))?;
-        Ok(Box::pin(merged.with_ports(ports).run()))
+        let state = merged.state().filter(|_| basis.journalled.has_begun());
+        let Some(state) = state else {
+            return Ok(Box::pin(merged.with_ports(ports).run()));
+        };
+        // Its calls had begun, so it continues after them.
+        let earlier = Continuation::from_metadata(paused.metadata());
+        let earlier = earlier.map(|earlier| earlier.guarded).unwrap_or_default();
+        let continuation = basis.continuation(true, earlier);
+        let start = self.entered(state.clone(), basis, continuation)?;
+        let start = match paused.session_id() {
+            Some(session) => start.with_session_id(session),
+            None => start,
+        };
+        let start = start.with_invocation_id(invocation_id).with_ports(ports);
+        Ok(Box::pin(self.graph.invoke(start)))
     }
 
     /// Checks that a suspended turn can continue; returns the payload to store.

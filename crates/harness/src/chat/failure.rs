@@ -12,6 +12,9 @@ use logue_graph::EngineError;
 use super::options::ErrorMessages;
 use super::outcome::{ChatTurnOutcome, ErroredTurn};
 
+/// The category of a turn that was asked to end.
+pub(super) const TURN_CANCELLED: &str = "turn_cancelled";
+
 /// An error of a turn before it has a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -94,6 +97,7 @@ impl Failure {
             diagnostic: self.diagnostic,
             help: self.help,
             retry_after: self.retry_after,
+            resumable: false,
             invocation_id,
         })
     }

@@ -8,8 +8,11 @@
 //!   entry of the inbox gets an outcome, even if processes die in between.
 //! - **One turn at a time**, over all processes, in the order in which messages were accepted. A
 //!   process that was stopped while another one took over can commit nothing.
-//! - **A turn is a transaction.** A failed one leaves the history unchanged. What had happened in it
-//!   is in its journal, and the user's words are in the inbox.
+//! - **Nothing that happened is forgotten.** A turn that fails before a call of a tool was started
+//!   leaves the history unchanged. Once a call was started, it and its result are history, whatever
+//!   fails later, and the turn can continue from there ([`ChatHarness::retry`]).
+//! - **A turn survives its process.** The next owner continues from its journal
+//!   ([`OnCrash::Continue`]); no call of a tool runs twice.
 //! - **A suspended turn resumes anywhere**: its state is committed beside the session, and its
 //!   signal is one more entry of the inbox, consumed once.
 //!
@@ -66,15 +69,19 @@
 //! # }
 //! ```
 
+mod basis;
 mod builder;
 mod cancel;
+mod continuation;
 mod drive;
+mod ending;
 mod failure;
 mod open;
 mod options;
 mod outcome;
 mod raw;
 mod recovery;
+mod retry;
 mod send;
 mod signal;
 mod state_cache;
@@ -88,11 +95,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use builder::{ChatGraphError, ChatHarnessBuilder, messages_field};
+pub use continuation::Continuation;
 pub use options::{
-    BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, PausedPolicy, SendOptions,
+    BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash, PausedPolicy, SendOptions,
 };
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
 pub use recovery::TurnNote;
+pub use retry::{RetryError, UnfinishedTurn};
 pub use signal::{SignalError, SignalTarget};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;
@@ -111,7 +120,7 @@ pub(crate) const MESSAGES: &str = "messages";
 /// A graph that holds conversations. Cloning is cheap; clones share everything.
 ///
 /// Dropping a future of [`send`](Self::send) leaves its turn unfinished. The next lease owner
-/// recovers it when the lease ends.
+/// continues it when the lease ends.
 pub struct ChatHarness<E = ()> {
     inner: Arc<Inner<E>>,
 }

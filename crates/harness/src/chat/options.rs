@@ -18,7 +18,7 @@ pub enum BusyPolicy {
     Reject,
     /// The running turn ends; what it completed stays in the history.
     Interrupt,
-    /// The running turn ends; nothing of it becomes history.
+    /// The running turn ends; only its started calls and their results become history.
     Rollback,
 }
 
@@ -43,6 +43,21 @@ pub enum PausedPolicy {
     Proceed,
     /// It is refused with `session_awaiting_signal`, which names the signal, and stored nowhere.
     Reject,
+}
+
+/// The policy for a turn whose process died after it had begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnCrash {
+    /// The next owner continues it until it ends.
+    ///
+    /// Finished calls keep their results, an interrupted one gets the result `E-TOOL-CANCELLED`,
+    /// and calls that were not started run. The graph runs again from its entry with these
+    /// messages. After three recoveries the turn ends as with [`Stop`](Self::Stop).
+    #[default]
+    Continue,
+    /// The turn ends as `turn_interrupted`; its messages become history.
+    Stop,
 }
 
 /// Options of one [`send_with`](super::ChatHarness::send_with).

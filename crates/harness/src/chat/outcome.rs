@@ -17,7 +17,7 @@ use logue_graph::{SignalDescriptor, State};
 pub enum ChatTurnOutcome {
     /// The turn reached its end.
     Completed(CompletedTurn),
-    /// The turn failed, and the session's history is unchanged.
+    /// The turn failed. The history is unchanged, unless a call of a tool was started.
     Errored(ErroredTurn),
     /// The turn waits for a signal.
     Suspended(SuspendedTurn),
@@ -51,6 +51,8 @@ pub struct ErroredTurn {
     pub retry_after: Option<Duration>,
     /// The text to show to the user: a `system` message outside the history.
     pub reply: ChatMessage,
+    /// Whether calls of the turn are in the history, from which it can continue.
+    pub resumable: bool,
     /// The id of the run that ended.
     ///
     /// Without one, the message was refused, or the store failed and the result is unknown: sending
@@ -89,6 +91,14 @@ impl ChatTurnOutcome {
         }
     }
 
+    /// Marks a failed turn as one that can continue.
+    pub(super) fn with_resumable(mut self, resumable: bool) -> Self {
+        if let Self::Errored(turn) = &mut self {
+            turn.resumable = resumable;
+        }
+        self
+    }
+
     /// The outcome as JSON, without the final state.
     pub fn to_json(&self) -> Value {
         let list = |messages: &[ChatMessage]| -> Value {
@@ -108,6 +118,7 @@ impl ChatTurnOutcome {
                     "error_bucket": turn.error_bucket.as_str(),
                     "error_category": turn.error_category,
                     "diagnostic": turn.diagnostic,
+                    "resumable": turn.resumable,
                     "reply": turn.reply.to_json(),
                 }),
             ),
@@ -181,12 +192,17 @@ impl ChatTurnOutcome {
                     .and_then(Value::as_f64)
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 reply: ChatMessage::system(text("reply")),
+                resumable: stored.body.get(RESUMABLE).is_some(),
                 invocation_id: Some(invocation_id),
             }),
         }
     }
 }
 
+/// The key of a stored outcome with what its turn needs to continue.
+pub(super) const RESUMABLE: &str = "resumable";
+/// The key of a stored failure that may pass by itself.
+pub(super) const TRANSIENT: &str = "transient";
 const HELP: &str = "help";
 const RETRY_AFTER: &str = "retry_after_seconds";
 

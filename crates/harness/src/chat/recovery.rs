@@ -1,91 +1,376 @@
-//! Recovery of turns that did not end: the owner died, or a request ended them.
+//! The journal of a turn that did not end, and its continuation.
 //!
 //! The journal of a turn holds messages that happened in it, each noted before anything that
 //! depends on it. So everything in the journal may have had effects, and nothing outside it had any
-//! that was reported. A tool call without a result has an unknown outcome; it gets a result that
-//! says so, and is never run again.
+//! that was reported. A tool call that was started and has no result has an unknown outcome; it gets
+//! a result that says so, and never runs again by itself.
 
-use logue_message::{ChatMessage, repair_history};
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use logue_message::{ChatMessage, Role, ToolCall, cancelled_result, repair_history};
+use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use super::open::message_from_json;
 
 const CONTINUES: &str = "continues";
+const STEP: &str = "step";
+const FIELDS: &str = "fields";
+const STARTED: &str = "started";
+const REJECTED: &str = "rejected";
+const RECOVERED: &str = "recovered";
 
 /// A note of a turn's journal.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TurnNote {
-    /// A message that happened in the turn.
+    /// A message that happened in the turn. Its calls may have been started.
     Message(ChatMessage),
+    /// A message after which the turn can continue, with fields of the state.
+    ///
+    /// Its calls were started only if [`Started`](Self::Started) says so.
+    Step {
+        /// The message.
+        message: ChatMessage,
+        /// The fields, which replace earlier ones.
+        fields: Map<String, Value>,
+    },
+    /// An answer with which the turn cannot continue. None of its calls runs.
+    Rejected(ChatMessage),
     /// The calls of the history with which the turn continues.
     ///
     /// A node notes them before it runs them. Without the note, a crash would hide that they were
     /// begun.
-    Continuation(ChatMessage),
+    Continuation {
+        /// A message with the calls.
+        calls: ChatMessage,
+        /// Whether a call counts as started only if [`Started`](Self::Started) says so.
+        starts_noted: bool,
+    },
+    /// A call of the latest message is about to run.
+    Started {
+        /// The id of the call.
+        call_id: String,
+    },
+    /// Another owner took the turn over.
+    Recovered {
+        /// The number of messages noted so far with which the turn continues.
+        kept: usize,
+    },
     /// A note of another kind, which recovery skips.
     Other,
 }
 
 impl TurnNote {
-    /// Returns the JSON form of a continuation with `calls`.
+    /// Returns the JSON form of a continuation whose calls may have been started.
     pub fn continuation(calls: &ChatMessage) -> Value {
         json!({ CONTINUES: calls.to_json() })
     }
 
-    /// Reads a note: an object with `continues` or `role` holds a message.
+    /// Returns the JSON form of a continuation whose calls are noted when they start.
+    pub fn continuation_with_starts(calls: &ChatMessage) -> Value {
+        json!({ CONTINUES: calls.to_json(), STARTED: [] })
+    }
+
+    /// Returns the JSON form of a step.
+    pub fn step(message: &ChatMessage, fields: &Map<String, Value>) -> Value {
+        json!({ STEP: message.to_json(), FIELDS: fields })
+    }
+
+    /// Returns the JSON form of an answer with which the turn cannot continue.
+    pub fn rejected(message: &ChatMessage) -> Value {
+        json!({ REJECTED: message.to_json() })
+    }
+
+    /// Returns the JSON form of the start of a call.
+    pub fn started(call_id: &str) -> Value {
+        json!({ STARTED: call_id })
+    }
+
+    fn recovered(kept: usize) -> Value {
+        json!({ RECOVERED: kept })
+    }
+
+    /// Reads a note: an object with `role`, `step`, `rejected` or `continues` holds a message.
     ///
     /// # Errors
     /// Returns the cause if the message is invalid.
     pub fn from_json(note: &Value) -> Result<Self, String> {
         if let Some(calls) = note.get(CONTINUES) {
-            return message_from_json(calls).map(Self::Continuation);
+            return Ok(Self::Continuation {
+                calls: message_from_json(calls)?,
+                starts_noted: note.get(STARTED).is_some(),
+            });
+        }
+        if let Some(message) = note.get(STEP) {
+            let fields = note.get(FIELDS).and_then(Value::as_object);
+            return Ok(Self::Step {
+                message: message_from_json(message)?,
+                fields: fields.cloned().unwrap_or_default(),
+            });
+        }
+        if let Some(message) = note.get(REJECTED) {
+            return message_from_json(message).map(Self::Rejected);
         }
         if note.get("role").is_some() {
             return message_from_json(note).map(Self::Message);
+        }
+        if let Some(call_id) = note.get(STARTED).and_then(Value::as_str) {
+            return Ok(Self::Started {
+                call_id: call_id.to_owned(),
+            });
+        }
+        if let Some(kept) = note.get(RECOVERED).and_then(Value::as_u64) {
+            return Ok(Self::Recovered {
+                kept: usize::try_from(kept).unwrap_or(usize::MAX),
+            });
         }
         Ok(Self::Other)
     }
 }
 
-/// The messages that an unfinished turn adds to the history.
-///
-/// These are the message that began it, the messages in its journal, and a result for each call
-/// that has none, including the calls with which it continued.
-pub(super) fn completed_messages(
-    first: Option<&Value>,
-    notes: &[Value],
-) -> Result<Vec<Value>, Failure> {
-    let invalid = |what: &str, cause| {
-        Failure::new("session_load_failed", format!("{what} is invalid: {cause}"))
-    };
-    if let Some(first) = first {
-        message_from_json(first).map_err(|cause| invalid("the stored entry's message", cause))?;
-    }
-    let mut noted = Vec::new();
-    let mut is_continuation = false;
-    for (at, note) in notes.iter().enumerate() {
-        match TurnNote::from_json(note) {
-            Ok(TurnNote::Message(message)) => noted.push(message),
-            Ok(TurnNote::Continuation(calls)) => {
-                is_continuation |= at == 0;
-                noted.push(calls);
-            }
-            Ok(TurnNote::Other) => {}
-            Err(cause) => {
-                return Err(invalid(&format!("note {at} of the turn's journal"), cause));
-            }
-        }
-    }
-    let (noted, _) = repair_history(noted);
-    // The continued calls are history already, and only their results are new.
-    let noted = noted.iter().skip(usize::from(is_continuation));
-    let first = first.cloned().into_iter();
-    Ok(first.chain(noted.map(ChatMessage::to_json)).collect())
+/// The content of the journal of an unfinished turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journalled {
+    messages: Vec<Noted>,
+    /// The calls of the history with which the turn continued.
+    continued: Option<ChatMessage>,
+    /// The calls of each message, the latest one last.
+    batches: Vec<Batch>,
+    /// The fields of the state that the latest steps noted.
+    pub(super) fields: Map<String, Value>,
+    /// The number of times that another owner took it over.
+    pub(super) recoveries: usize,
+    /// The calls that were interrupted before that.
+    interrupted: Vec<ToolCall>,
 }
 
-/// Returns whether the turn can start anew because nothing of it has happened.
-pub(super) fn is_untouched(notes: &[Value]) -> bool {
-    notes.is_empty()
+#[derive(Clone, Debug)]
+struct Noted {
+    message: ChatMessage,
+    /// Whether the turn can continue after it.
+    is_step: bool,
+}
+
+/// The calls of one message.
+#[derive(Clone, Debug)]
+struct Batch {
+    calls: Vec<ToolCall>,
+    starts_noted: bool,
+    started: BTreeSet<String>,
+    answered: BTreeSet<String>,
+}
+
+impl Batch {
+    fn is_started(&self, call: &ToolCall) -> bool {
+        !self.starts_noted || self.started.contains(&call.id)
+    }
+
+    fn unanswered(&self) -> impl Iterator<Item = &ToolCall> {
+        let calls = self.calls.iter();
+        calls.filter(|call| !self.answered.contains(&call.id))
+    }
+}
+
+impl Journalled {
+    /// Reads the notes of a turn.
+    pub(super) fn from_notes(notes: &[Value]) -> Result<Self, Failure> {
+        let mut journalled = Self::default();
+        for (at, note) in notes.iter().enumerate() {
+            let note = TurnNote::from_json(note).map_err(|cause| {
+                let what = format!("note {at} of the turn's journal is invalid: {cause}");
+                Failure::new("session_load_failed", what)
+            })?;
+            journalled.add(note);
+        }
+        Ok(journalled)
+    }
+
+    fn add(&mut self, note: TurnNote) {
+        match note {
+            TurnNote::Message(message) => self.push(message, false),
+            TurnNote::Step { message, fields } => {
+                self.push(message, true);
+                self.fields.extend(fields);
+            }
+            TurnNote::Continuation {
+                calls,
+                starts_noted,
+            } => {
+                let known = self.batches.last();
+                // A turn that was taken over continues with calls of its own journal.
+                let is_known = known.is_some_and(|batch| {
+                    let mut ids = calls.tool_calls.iter();
+                    ids.all(|call| batch.calls.iter().any(|one| one.id == call.id))
+                });
+                if !is_known {
+                    self.begin(calls.tool_calls.clone(), starts_noted);
+                    if self.messages.is_empty() {
+                        self.continued = Some(calls);
+                    }
+                }
+            }
+            TurnNote::Started { call_id } => {
+                if let Some(batch) = self.batches.last_mut() {
+                    batch.started.insert(call_id);
+                }
+            }
+            TurnNote::Recovered { kept } => {
+                self.interrupted.extend(self.interrupted());
+                self.messages.truncate(kept);
+                self.recoveries += 1;
+            }
+            TurnNote::Rejected(_) | TurnNote::Other => {}
+        }
+    }
+
+    fn push(&mut self, message: ChatMessage, is_step: bool) {
+        if message.role == Role::Tool {
+            let id = message.tool_call_id.clone().unwrap_or_default();
+            let mut batches = self.batches.iter_mut().rev();
+            let asked = |batch: &&mut Batch| batch.calls.iter().any(|call| call.id == id);
+            if let Some(batch) = batches.find(asked) {
+                batch.answered.insert(id);
+            }
+        } else if !message.tool_calls.is_empty() {
+            self.begin(message.tool_calls.clone(), is_step);
+        }
+        self.messages.push(Noted { message, is_step });
+    }
+
+    fn begin(&mut self, calls: Vec<ToolCall>, starts_noted: bool) {
+        self.batches.push(Batch {
+            calls,
+            starts_noted,
+            started: BTreeSet::new(),
+            answered: BTreeSet::new(),
+        });
+    }
+
+    /// Returns whether something was said or done.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.batches.is_empty()
+    }
+
+    /// Returns whether calls ran or were refused, so that the turn continues after them.
+    pub(super) fn has_begun(&self) -> bool {
+        self.kept() > 0 || self.batches.iter().any(|batch| !batch.started.is_empty())
+    }
+
+    /// Returns whether a call was started, so that the turn cannot be undone.
+    ///
+    /// A resumed turn is one whose decision was accepted for good: the results of its denied calls
+    /// count too.
+    pub(super) fn has_effects(&self, resumed: bool) -> bool {
+        self.batches.iter().any(|batch| {
+            let answered = resumed && !batch.answered.is_empty();
+            answered || batch.calls.iter().any(|call| batch.is_started(call))
+        })
+    }
+
+    /// The calls that were started and have no result.
+    pub(super) fn interrupted(&self) -> Vec<ToolCall> {
+        let calls = self.batches.iter().flat_map(|batch| {
+            let calls = batch.unanswered();
+            calls.filter(|call| batch.is_started(call))
+        });
+        calls.cloned().collect()
+    }
+
+    /// The calls that were interrupted in any of its lives.
+    pub(super) fn guarded(&self) -> Vec<ToolCall> {
+        let now = self.interrupted();
+        self.interrupted.iter().cloned().chain(now).collect()
+    }
+
+    /// The latest calls that were not started.
+    pub(super) fn open_calls(&self) -> Vec<ToolCall> {
+        let latest = self.batches.last();
+        let calls = latest.into_iter().flat_map(|batch| {
+            let calls = batch.unanswered();
+            calls.filter(|call| !batch.is_started(call))
+        });
+        calls.cloned().collect()
+    }
+
+    /// The messages with which the turn can continue: the last ones count only if they are steps.
+    ///
+    /// An answer without a call had no effect. Unless it is a step,
+    /// the model is asked again.
+    pub(super) fn kept(&self) -> usize {
+        let said_only = |noted: &&Noted| {
+            let message = &noted.message;
+            !noted.is_step && message.role != Role::Tool && message.tool_calls.is_empty()
+        };
+        let dropped = self.messages.iter().rev().take_while(said_only).count();
+        self.messages.len() - dropped
+    }
+
+    /// The messages with which the turn continues.
+    ///
+    /// The open calls have no results yet; every other call has one.
+    pub(super) fn kept_messages(&self) -> Vec<ChatMessage> {
+        let mut messages = self.completed_messages(Remains::Resumable);
+        let open = self.open_calls();
+        let calls = messages
+            .iter()
+            .rposition(|message| !message.tool_calls.is_empty());
+        let mut at = 0;
+        messages.retain(|message| {
+            at += 1;
+            let id = message.tool_call_id.as_ref();
+            let is_open = id.is_some_and(|id| open.iter().any(|call| call.id == *id));
+            !is_open || calls.is_some_and(|calls| at <= calls)
+        });
+        messages
+    }
+
+    /// The notes of an owner that takes the turn over.
+    pub(super) fn takeover(&self) -> Vec<Value> {
+        let kept = TurnNote::recovered(self.kept());
+        let cancelled = self.interrupted();
+        let cancelled = cancelled
+            .iter()
+            .map(|call| cancelled_result(call).to_json());
+        std::iter::once(kept).chain(cancelled).collect()
+    }
+
+    /// The messages that the turn adds to the history if it ends here.
+    ///
+    /// These are the messages of its journal and a result for each call that has none, including
+    /// the calls with which it continued.
+    pub(super) fn completed_messages(&self, remains: Remains) -> Vec<ChatMessage> {
+        let count = match remains {
+            Remains::All => self.messages.len(),
+            Remains::Resumable | Remains::Effects => self.kept(),
+        };
+        let kept = self.messages.iter().take(count);
+        let mut noted: Vec<_> = kept.map(|noted| noted.message.clone()).collect();
+        if remains == Remains::Effects {
+            while noted.last().is_some_and(is_said) {
+                noted.pop();
+            }
+        }
+        let is_continuation = self.continued.is_some();
+        noted.splice(0..0, self.continued.clone());
+        let (noted, _) = repair_history(noted);
+        // The continued calls are history already, and only their results are new.
+        let noted = noted.into_iter().skip(usize::from(is_continuation));
+        noted.collect()
+    }
+}
+
+/// The part of an unfinished turn that becomes history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remains {
+    /// Everything in its journal.
+    All,
+    /// Everything from which it can continue.
+    Resumable,
+    /// Its calls and their results.
+    Effects,
+}
+
+fn is_said(message: &ChatMessage) -> bool {
+    message.role != Role::Tool && message.tool_calls.is_empty()
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use logue_message::ChatMessage;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::store::{
     EnqueueResult, EntryPayload, EntryState, LeaseResult, NewEntry, StoreError, SuspensionFilter,
@@ -14,6 +16,9 @@ use super::options::{BusyPolicy, PausedPolicy, SendOptions};
 use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
 use super::{ChatHarness, Inner};
+
+/// The category of an idempotency key that names another message.
+const KEY_REUSED: &str = "idempotency_key_reused";
 
 impl<E: Send + 'static> ChatHarness<E> {
     /// Says a message in a session and runs the turn (harness-chat §5).
@@ -37,6 +42,39 @@ impl<E: Send + 'static> ChatHarness<E> {
         match inner.accept(session_id, &message, options).await {
             Ok(entry) => inner.settled(session_id, entry, &Sink::none()).await,
             Err(failure) => inner.errored(failure, None),
+        }
+    }
+
+    /// Finishes the turns of a session whose process died, and processes its other entries.
+    ///
+    /// Waits until the lease of a dead owner is over. Returns the number of settled entries; `None`
+    /// if a live owner has the session.
+    ///
+    /// # Errors
+    /// The store failed; what is not settled is still in the inbox.
+    pub async fn recover(&self, session_id: &str) -> Result<Option<u64>, StoreError> {
+        let inner = &self.inner;
+        let lock = inner.lock_of(session_id);
+        let _turn = lock.lock().await;
+        let mut seen = None;
+        loop {
+            let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);
+            let acquired = inner.store.acquire(session_id, &inner.owner, now, ttl);
+            match acquired.await? {
+                LeaseResult::Lease(lease) => {
+                    let worked = inner.drain(&lease).await;
+                    drop(inner.store.release(&lease).await);
+                    return worked.map(Some);
+                }
+                // A live owner renews its lease.
+                LeaseResult::Held { until, .. } if seen.is_some_and(|seen| seen != until) => {
+                    return Ok(None);
+                }
+                LeaseResult::Held { until, .. } => {
+                    seen = Some(until);
+                    inner.clock.sleep(inner.settings.config.poll).await;
+                }
+            }
         }
     }
 
@@ -80,25 +118,41 @@ impl<E: Send + 'static> Inner<E> {
         if options.while_paused == PausedPolicy::Reject {
             self.refuse_while_paused(session).await?;
         }
+        let message = message.to_json();
+        let digest = options.idempotency_key.as_ref().map(|_| digest(&message));
         let entry = NewEntry {
-            work: EntryPayload::Message {
-                message: message.to_json(),
-            },
+            work: EntryPayload::Message { message },
+            digest,
             key: options.idempotency_key,
             only_if_idle: options.busy == BusyPolicy::Reject,
             cancel: options.busy.cancel(),
-            now: self.clock.now(),
+            ..self.new_entry()
         };
-        let accepted = self.store.enqueue(session, entry).await;
-        if options.busy.cancel().is_some() {
-            self.changed.notify_waiters();
-        }
-        match accepted.map_err(|error| Failure::load(&error))? {
-            EnqueueResult::Entry { entry, .. } => Ok(entry),
-            EnqueueResult::Busy => Err(Failure::new(
-                "session_busy",
-                format!("another turn of the session `{session}` runs"),
-            )),
+        loop {
+            let accepted = self.store.enqueue(session, entry.clone()).await;
+            if options.busy.cancel().is_some() {
+                self.changed.notify_waiters();
+            }
+            match accepted.map_err(|error| Failure::load(&error))? {
+                EnqueueResult::Entry {
+                    entry: known,
+                    is_new: false,
+                    ..
+                } => {
+                    let settling = self.or_again(session, known, Some(entry.clone())).await;
+                    if let Some(entry) = settling.map_err(|error| Failure::load(&error))? {
+                        return Ok(entry);
+                    }
+                }
+                EnqueueResult::Entry { entry, .. } => return Ok(entry),
+                EnqueueResult::Busy => {
+                    let what = format!("another turn of the session `{session}` runs");
+                    return Err(Failure::new("session_busy", what));
+                }
+                EnqueueResult::OtherWork { .. } => return Err(other_message(session)),
+                // Only an entry that retries another one is superseded.
+                EnqueueResult::Superseded => {}
+            }
         }
     }
 
@@ -169,4 +223,24 @@ impl<E: Send + 'static> Inner<E> {
         })?;
         self.outcome_with_messages(session, &stored).await.map(Some)
     }
+}
+
+/// The error of a key that names another message.
+fn other_message(session: &str) -> Failure {
+    let what = format!("the session `{session}` got another message under this idempotency key");
+    let mut failure = Failure::new(KEY_REUSED, what);
+    failure.help = Some("nothing was sent: use another key for another message".to_owned());
+    failure
+}
+
+/// The hash of a message to which its key is bound.
+fn digest(message: &Value) -> String {
+    let hash = Sha256::digest(message.to_string().as_bytes());
+    let half = hash.iter().take(16);
+    half.fold(String::with_capacity(32), |mut text, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
+        text
+    })
 }

@@ -165,25 +165,31 @@ impl<E: Send + 'static> Inner<E> {
                 payload = instead;
             }
         }
-        let signalled = self
-            .store
-            .signal(&waiting.invocation_id, named, payload, now)
-            .await?;
-        match signalled {
-            SignalResult::Entry {
-                session,
-                entry,
-                is_new,
-            } => {
-                if !is_new {
+        loop {
+            let signalled = self
+                .store
+                .signal(&waiting.invocation_id, named, payload.clone(), now)
+                .await?;
+            match signalled {
+                SignalResult::Entry {
+                    session,
+                    entry,
+                    is_new: true,
+                } => return Ok((session, entry)),
+                SignalResult::Entry { session, entry, .. } => {
                     self.require_same(&waiting, &session, entry, &requested)
                         .await?;
+                    // Without an entry, another caller was quicker to try it again.
+                    if let Some(entry) = self.or_again(&session, entry, None).await? {
+                        return Ok((session, entry));
+                    }
                 }
-                Ok((session, entry))
+                SignalResult::Unknown => {
+                    return Err(SignalError::Unknown {
+                        target: waiting.invocation_id,
+                    });
+                }
             }
-            SignalResult::Unknown => Err(SignalError::Unknown {
-                target: waiting.invocation_id,
-            }),
         }
     }
 
@@ -201,7 +207,14 @@ impl<E: Send + 'static> Inner<E> {
         let Some(earlier) = self.store.entry(session, entry).await? else {
             return Ok(());
         };
-        let Some(EntryPayload::Resume { payload, .. }) = &earlier.work else {
+        let Some(
+            EntryPayload::Resume { payload, .. }
+            | EntryPayload::Continue {
+                decision: Some(payload),
+                ..
+            },
+        ) = &earlier.work
+        else {
             return Ok(());
         };
         match contradiction(waiting, payload, later) {

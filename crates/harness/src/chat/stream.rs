@@ -44,7 +44,7 @@ pub struct TurnStream<E = ()> {
 }
 
 impl<E: Send + 'static> TurnStream<E> {
-    fn from_turn<F>(turn: impl FnOnce(Sink<E>) -> F) -> Self
+    pub(super) fn from_turn<F>(turn: impl FnOnce(Sink<E>) -> F) -> Self
     where
         F: Future<Output = ChatTurnOutcome> + Send + 'static,
     {

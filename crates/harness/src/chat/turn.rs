@@ -1,26 +1,23 @@
 //! One turn: from an entry of the inbox to its commit.
 
-use std::sync::Arc;
-
 use logue_message::ChatMessage;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tracing::{Instrument as _, Span};
 
 use super::trace;
 use crate::Timestamp;
 use crate::store::{
-    CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, NewOutcome,
-    NewSuspension, OutcomeKind, StoreError,
+    CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, StoreError,
 };
-use logue_graph::{Completed, RunOutcome, State, Suspended};
+use logue_graph::RunOutcome;
 
-use super::drive::record_of;
+use super::Inner;
+use super::ending::{TurnCommit, mark_transient, should_requeue};
 use super::failure::Failure;
 use super::open::Opened;
-use super::outcome::{ChatTurnOutcome, CompletedTurn, SuspendedTurn, descriptor_to_json};
-use super::recovery::{completed_messages, is_untouched};
+use super::outcome::ChatTurnOutcome;
+use super::recovery::{Journalled, Remains};
 use super::stream::Sink;
-use super::{Inner, MESSAGES};
 
 /// The end of a run, as its turn sees it.
 pub(super) enum RunResult {
@@ -33,19 +30,6 @@ pub(super) enum RunResult {
     Fenced,
     /// The turn could not begin.
     Refused(Failure),
-}
-
-/// The commit and outcome that end a turn.
-struct TurnCommit {
-    /// The messages that become history, the entry's own first.
-    messages: Vec<Value>,
-    fields: Map<String, Value>,
-    settle: Disposition,
-    outcome: ChatTurnOutcome,
-    /// The state that stands for the history then.
-    state: Option<State>,
-    /// The category if it cannot be committed.
-    commit_failure_category: &'static str,
 }
 
 impl<E: Send + 'static> Inner<E> {
@@ -149,86 +133,50 @@ impl<E: Send + 'static> Inner<E> {
         span: &Span,
     ) -> Result<ChatTurnOutcome, Failure> {
         let session = &lease.session;
-        let invocation_id = claimed.entry.invocation_id.clone().unwrap_or_default();
-        let opened = match self.open(session).await {
-            Ok(opened) => opened,
-            Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
-            Err(failure) => return self.give_up(lease, failure, &invocation_id).await,
+        let begun = async {
+            let opened = self.open(session).await?;
+            let basis = self.basis(&claimed, session, &opened).await?;
+            Ok((opened, basis))
         };
-        let seq = opened.seq;
-        let first = match &claimed.entry.work {
-            Some(EntryPayload::Message { message }) => Some(message.clone()),
-            _ => None,
+        let (opened, basis) = match begun.await {
+            Ok(begun) => begun,
+            Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
+            Err(failure) => return self.give_up(lease, failure, &claimed).await,
         };
         let ran = if let Some(mode) = claimed.cancel {
             RunResult::Cancelled(mode)
-        } else if claimed.recovered && !is_untouched(&claimed.notes) {
+        } else if claimed.recovered && self.ends_after_crash(&basis) {
             RunResult::Interrupted
         } else {
-            self.drive(lease, &claimed, &opened, sink, span).await
+            if claimed.recovered {
+                self.take_over(lease, &claimed, &basis.journalled).await?;
+            }
+            self.drive(lease, &claimed, &opened, &basis, sink, span)
+                .await
         };
-        let ending = match ran {
-            RunResult::Ended(RunOutcome::Completed(completed)) => {
-                Ok(completed_turn(completed, &opened, first.is_some()))
-            }
-            RunResult::Ended(RunOutcome::Suspended(suspended)) => {
-                Ok(suspended_turn(*suspended, &opened, first.is_some()))
-            }
-            RunResult::Ended(RunOutcome::Errored(errored)) => {
-                let failure = Failure::engine(&errored.error);
-                if should_requeue(&claimed, &failure) {
-                    return Err(failure);
-                }
-                let notes = if self.retains_partial_work(&failure) {
-                    self.notes_of(session, &invocation_id).await?
-                } else {
-                    Vec::new()
-                };
-                if is_untouched(&notes) {
-                    Ok(self.failed(failure, &invocation_id, seq))
-                } else {
-                    self.retained_ending(&notes, first.as_ref(), &invocation_id, seq, failure)
-                }
-            }
-            RunResult::Fenced => {
-                return Err(Failure::new(
-                    "session_write_conflict",
-                    "another process took the session over",
-                ));
-            }
-            RunResult::Refused(failure) if should_requeue(&claimed, &failure) => {
-                return Err(failure);
-            }
-            RunResult::Refused(failure) => Ok(self.failed(failure, &invocation_id, seq)),
-            RunResult::Interrupted => {
-                let notes = &claimed.notes;
-                self.broken(
-                    notes,
-                    first.as_ref(),
-                    &invocation_id,
-                    seq,
-                    "turn_interrupted",
-                )
-            }
-            RunResult::Cancelled(CancelMode::Rollback) => {
-                let failure = Failure::new("turn_cancelled", "the turn was cancelled and undone");
-                Ok(self.failed(failure, &invocation_id, seq))
-            }
-            RunResult::Cancelled(CancelMode::Interrupt) => {
-                let notes = self.notes_of(session, &invocation_id).await?;
-                self.broken(
-                    &notes,
-                    first.as_ref(),
-                    &invocation_id,
-                    seq,
-                    "turn_cancelled",
-                )
-            }
-        };
+        let ending = self.ending(ran, &claimed, &basis, &opened, session).await;
         match ending {
             Ok(ending) => self.commit(lease, &claimed, &opened, ending).await,
-            Err(failure) => self.give_up(lease, failure, &invocation_id).await,
+            Err(failure) if failure.category == "session_write_conflict" => Err(failure),
+            Err(failure) if should_requeue(&claimed, &failure) => Err(failure),
+            Err(failure) => self.give_up(lease, failure, &claimed).await,
         }
+    }
+
+    /// Notes that this owner continues a turn, before anything depends on it.
+    async fn take_over(
+        &self,
+        lease: &Lease,
+        claimed: &ClaimedEntry,
+        journalled: &Journalled,
+    ) -> Result<(), Failure> {
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+        let noted = self
+            .store
+            .journal(lease, invocation_id, journalled.takeover());
+        noted
+            .await
+            .map_err(|error| Failure::save(&error, "session_save_failed"))
     }
 
     /// Commits the end of a turn.
@@ -244,14 +192,13 @@ impl<E: Send + 'static> Inner<E> {
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let added = ending.messages.len() as u64;
         // Fields of an earlier version that are not written anew stay in that version.
-        let written = ending.state.is_some() || !opened.migrated;
-        let version = self.graph.schema().version().filter(|_| written);
+        let version = self.graph.schema().version();
         let commit = Commit {
             invocation_id: invocation_id.to_owned(),
             expected_seq: opened.seq,
             messages: ending.messages,
             fields: ending.fields,
-            schema_version: version.map(str::to_owned),
+            schema_version: version.filter(|_| ending.is_migrated).map(str::to_owned),
             settle: Some(ending.settle),
             now: self.clock.now(),
         };
@@ -272,207 +219,92 @@ impl<E: Send + 'static> Inner<E> {
                 if error.is_conflict() || should_requeue(claimed, &failure) {
                     return Err(failure);
                 }
-                self.give_up(lease, failure, invocation_id).await
+                self.give_up(lease, failure, claimed).await
             }
         }
     }
 
     /// Settles an entry as failed after the store refused something.
     ///
-    /// If the store refuses that too, the entry stays with its journal and the next owner recovers
-    /// it.
+    /// What had happened in its turn becomes history. If the store refuses that too, or was only
+    /// away, the entry stays with its journal, and the next owner continues with it.
     async fn give_up(
         &self,
         lease: &Lease,
         failure: Failure,
-        invocation_id: &str,
+        claimed: &ClaimedEntry,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let Ok(info) = self.store.session(&lease.session).await else {
+        let session = &lease.session;
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+        let Ok(info) = self.store.session(session).await else {
             return Err(failure);
         };
-        let seq = info.map_or(0, |info| info.seq);
-        let outcome = self.errored(failure.clone(), Some(invocation_id.to_owned()));
-        let commit = Commit {
-            invocation_id: invocation_id.to_owned(),
-            expected_seq: seq,
-            messages: Vec::new(),
-            fields: Map::new(),
-            schema_version: None,
-            settle: Some(Disposition::Done {
-                outcome: outcome.to_stored(seq),
-                keep_journal: true,
-            }),
-            now: self.clock.now(),
+        let Ok(notes) = self.store.notes(session, invocation_id).await else {
+            return Err(failure);
         };
+        let notes: Vec<_> = notes.into_iter().map(|note| note.note).collect();
+        let resumed = matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }));
+        let seq = info.map_or(0, |info| info.seq);
+        let journalled = Journalled::from_notes(&notes);
+        let effects = journalled
+            .ok()
+            .filter(|journalled| journalled.has_effects(resumed));
+        if effects.is_some() && failure.transient {
+            return Err(failure);
+        }
+        let mut ending = self.given_up(&failure, claimed, seq, None);
+        if let Some(effects) = effects {
+            let retained = self.given_up(&failure, claimed, seq, Some(&effects));
+            let (commit, outcome) = retained;
+            if self.store.commit(lease, commit).await.is_ok() {
+                return Ok(outcome);
+            }
+            ending = self.given_up(&failure, claimed, seq, None);
+        }
+        let (commit, outcome) = ending;
         match self.store.commit(lease, commit).await {
             Ok(()) => Ok(outcome),
             Err(_) => Err(failure),
         }
     }
 
-    /// A turn of which nothing becomes history.
-    fn failed(&self, failure: Failure, invocation_id: &str, seq: u64) -> TurnCommit {
-        let outcome = self.errored(failure, Some(invocation_id.to_owned()));
-        TurnCommit {
-            messages: Vec::new(),
-            fields: Map::new(),
-            settle: Disposition::Done {
-                outcome: outcome.to_stored(seq),
-                keep_journal: true,
-            },
-            outcome,
-            state: None,
-            commit_failure_category: "session_save_failed",
+    /// The commit of a turn that was given up, with what had happened in it.
+    fn given_up(
+        &self,
+        failure: &Failure,
+        claimed: &ClaimedEntry,
+        seq: u64,
+        effects: Option<&Journalled>,
+    ) -> (Commit, ChatTurnOutcome) {
+        let invocation_id = claimed.entry.invocation_id.clone().unwrap_or_default();
+        let outcome = self.errored(failure.clone(), Some(invocation_id.clone()));
+        let mut messages = Vec::new();
+        let mut replies_from = seq;
+        if let Some(journalled) = effects {
+            if let Some(EntryPayload::Message { message }) = &claimed.entry.work {
+                messages.push(message.clone());
+                replies_from += 1;
+            }
+            let added = journalled.completed_messages(Remains::Resumable);
+            messages.extend(added.iter().map(ChatMessage::to_json));
         }
-    }
-
-    /// A turn that did not reach its end, of which what had happened becomes history.
-    fn broken(
-        &self,
-        notes: &[Value],
-        first: Option<&Value>,
-        invocation_id: &str,
-        seq: u64,
-        category: &str,
-    ) -> Result<TurnCommit, Failure> {
-        let diagnostic = match category {
-            "turn_cancelled" => "the turn was cancelled; what it had done is in the history",
-            _ => "the program ended during the turn; what it had done is in the history",
-        };
-        let failure = Failure::new(category, diagnostic);
-        self.retained_ending(notes, first, invocation_id, seq, failure)
-    }
-
-    /// Returns whether the effects of a failed turn become history.
-    fn retains_partial_work(&self, failure: &Failure) -> bool {
-        let is_kept = self.settings.kept_failures.as_ref();
-        is_kept.is_some_and(|is_kept| is_kept(&failure.category))
-    }
-
-    /// The notes in the journal of a turn.
-    async fn notes_of(&self, session: &str, invocation_id: &str) -> Result<Vec<Value>, Failure> {
-        let notes = self.store.notes(session, invocation_id).await;
-        let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
-        Ok(notes.into_iter().map(|note| note.note).collect())
-    }
-
-    /// A turn that failed, of which what had happened becomes history.
-    fn retained_ending(
-        &self,
-        notes: &[Value],
-        first: Option<&Value>,
-        invocation_id: &str,
-        seq: u64,
-        failure: Failure,
-    ) -> Result<TurnCommit, Failure> {
-        let outcome = self.errored(failure, Some(invocation_id.to_owned()));
-        let messages = completed_messages(first, notes)?;
-        let stored = NewOutcome {
-            kind: OutcomeKind::Cancelled,
-            ..outcome.to_stored(seq + u64::from(first.is_some()))
-        };
-        Ok(TurnCommit {
+        let mut stored = outcome.to_stored(replies_from);
+        if failure.transient {
+            mark_transient(&mut stored);
+        }
+        let commit = Commit {
+            invocation_id,
+            expected_seq: seq,
             messages,
             fields: Map::new(),
-            settle: Disposition::Done {
+            schema_version: None,
+            settle: Some(Disposition::Done {
                 outcome: stored,
-                keep_journal: false,
-            },
-            outcome,
-            state: None,
-            commit_failure_category: "session_save_failed",
-        })
-    }
-}
-
-/// Returns whether an entry stays unsettled after a failure, for its next owner.
-///
-/// The sender of a message learns that it failed and can send it again. A signal was accepted for
-/// good and cannot be given again, so a brief outage of the store must not be the end of its turn:
-/// it is run again if nothing has happened in it, and else ends as an interrupted one.
-fn should_requeue(claimed: &ClaimedEntry, failure: &Failure) -> bool {
-    failure.transient && matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }))
-}
-
-/// The messages of a state from a position on. Costs those messages only.
-fn messages_from(state: &State, from: u64) -> Vec<Arc<ChatMessage>> {
-    let from = usize::try_from(from).unwrap_or(usize::MAX);
-    let list = state.list_of::<ChatMessage>(MESSAGES);
-    list.map_or_else(Vec::new, |list| list.shared_from(from).collect())
-}
-
-/// Messages as a store keeps them.
-fn stored(messages: &[Arc<ChatMessage>]) -> Vec<Value> {
-    messages.iter().map(|message| message.to_json()).collect()
-}
-
-/// The messages after the first `own` ones.
-fn replies(messages: &[Arc<ChatMessage>], own: usize) -> Vec<ChatMessage> {
-    let replies = messages.iter().skip(own);
-    replies.map(|message| ChatMessage::clone(message)).collect()
-}
-
-/// The fields besides the conversation that are not as they are stored: all of them, if what is
-/// stored is in another version.
-fn changed_fields(opened: &Opened, after: &State) -> Map<String, Value> {
-    let changed = |name: &str, value| opened.migrated || opened.state.get(name) != Some(value);
-    after
-        .iter()
-        .filter(|(name, value)| *name != MESSAGES && changed(name, *value))
-        .map(|(name, value)| (name.to_owned(), value.to_json()))
-        .collect()
-}
-
-fn completed_turn(completed: Completed, opened: &Opened, has_message: bool) -> TurnCommit {
-    let messages = messages_from(&completed.state, opened.seq);
-    let own = usize::from(has_message).min(messages.len());
-    let outcome = ChatTurnOutcome::Completed(CompletedTurn {
-        replies: replies(&messages, own),
-        final_state: Some(completed.state.clone()),
-        invocation_id: completed.invocation_id,
-    });
-    TurnCommit {
-        fields: changed_fields(opened, &completed.state),
-        settle: Disposition::Done {
-            outcome: outcome.to_stored(opened.seq + own as u64),
-            keep_journal: false,
-        },
-        messages: stored(&messages),
-        outcome,
-        state: Some(completed.state),
-        commit_failure_category: "session_save_failed",
-    }
-}
-
-fn suspended_turn(suspended: Suspended, opened: &Opened, has_message: bool) -> TurnCommit {
-    let messages = messages_from(&suspended.state, opened.seq);
-    let own = usize::from(has_message).min(messages.len());
-    let pending_messages = replies(&messages, own);
-    let descriptor = suspended.descriptor.clone();
-    let state = suspended.state.clone();
-    let record = record_of(&suspended);
-    let outcome = ChatTurnOutcome::Suspended(SuspendedTurn {
-        signal_descriptor: descriptor.clone(),
-        pending_messages,
-        invocation_id: suspended.invocation_id,
-    });
-    TurnCommit {
-        fields: changed_fields(opened, &state),
-        settle: Disposition::Suspended {
-            suspension: NewSuspension {
-                signal_id: descriptor.signal_id.clone(),
-                metadata: descriptor.metadata.clone(),
-                record,
-            },
-            outcome: NewOutcome {
-                kind: OutcomeKind::Suspended,
-                replies_from: opened.seq + own as u64,
-                body: descriptor_to_json(&descriptor),
-            },
-        },
-        messages: stored(&messages),
-        outcome,
-        state: Some(state),
-        commit_failure_category: "suspension_persistence_failed",
+                keep_journal: effects.is_none(),
+                keep_suspension: false,
+            }),
+            now: self.clock.now(),
+        };
+        (commit, outcome)
     }
 }

@@ -62,6 +62,12 @@ pub trait Store: Send + Sync {
     /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs. With
     /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
     ///
+    /// A key is bound to the [`NewEntry::digest`] of its first entry: another one is refused with
+    /// [`EnqueueResult::OtherWork`]. With [`NewEntry::retries`] the entry takes the place of a
+    /// settled one: its key and its signal lead to the new entry from now on. That happens only once
+    /// for an entry. One that is neither named by the key, nor signalled, nor the last of its session
+    /// gives [`EnqueueResult::Superseded`].
+    ///
     /// # Errors
     /// [`StoreError::NotFound`] if the id of the session is empty: no session has such an id.
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult>;

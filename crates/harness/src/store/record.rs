@@ -25,6 +25,34 @@ pub enum EntryPayload {
         /// The fields that the signal carries.
         payload: Map<String, Value>,
     },
+    /// A failed turn that continues from its part of the history.
+    Continue {
+        /// The invocation that failed.
+        invocation_id: String,
+        /// The position in the history of the message that began it, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<u64>,
+        /// The length of the history at its failure.
+        upto: u64,
+        /// The calls that may not be repeated without a person.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        guarded: Vec<Value>,
+        /// The fields of the signal with which it resumed, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<Map<String, Value>>,
+    },
+}
+
+impl EntryPayload {
+    /// Returns the invocation that continues; a message begins a new one.
+    pub fn invocation_id(&self) -> Option<&str> {
+        match self {
+            Self::Message { .. } => None,
+            Self::Resume { invocation_id, .. } | Self::Continue { invocation_id, .. } => {
+                Some(invocation_id)
+            }
+        }
+    }
 }
 
 /// An entry to put into the inbox.
@@ -34,6 +62,10 @@ pub struct NewEntry {
     pub work: EntryPayload,
     /// The name under which the same entry may be delivered again without being done again.
     pub key: Option<String>,
+    /// The hash of the work; a key is bound to the first one.
+    pub digest: Option<String>,
+    /// The settled entry that this one tries again, with its key and its signal.
+    pub retries: Option<u64>,
     /// Whether to refuse while another entry waits or runs.
     pub only_if_idle: bool,
     /// The mode in which the running entry is to end for this one.
@@ -57,6 +89,13 @@ pub enum EnqueueResult {
     },
     /// Another entry waits or runs, and idleness was required.
     Busy,
+    /// The key is bound to an entry with another hash.
+    OtherWork {
+        /// That entry.
+        entry: u64,
+    },
+    /// Another caller tried the entry again, or the session has continued.
+    Superseded,
 }
 
 /// The policy for the messages of a turn that is asked to end.
@@ -65,7 +104,7 @@ pub enum EnqueueResult {
 pub enum CancelMode {
     /// Completed messages become history.
     Interrupt,
-    /// Nothing of it becomes history.
+    /// Only its started calls and their results become history.
     Rollback,
 }
 
@@ -192,6 +231,8 @@ pub enum Disposition {
         outcome: NewOutcome,
         /// Whether its journal is kept: it holds what did not become history.
         keep_journal: bool,
+        /// Whether the suspension that it resumed is kept for another attempt.
+        keep_suspension: bool,
     },
     /// It waits for a signal; a suspension that it resumed is replaced.
     Suspended {
@@ -224,7 +265,7 @@ pub struct NewOutcome {
 pub enum OutcomeKind {
     /// The turn reached its end.
     Completed,
-    /// It failed; the history is unchanged.
+    /// It failed. The history holds its calls if one of them was started, and else nothing of it.
     Errored,
     /// It waits for a signal.
     Suspended,

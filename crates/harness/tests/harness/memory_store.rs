@@ -18,6 +18,8 @@ fn message(text: &str) -> NewEntry {
             message: json!({ "role": "user", "content": text }),
         },
         key: None,
+        digest: None,
+        retries: None,
         only_if_idle: false,
         cancel: None,
         now: Timestamp(1),
@@ -38,6 +40,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
                 body: Value::Null,
             },
             keep_journal: false,
+            keep_suspension: false,
         }),
         now: Timestamp(2),
     }

@@ -28,6 +28,8 @@ pub(super) fn entry(text: &str) -> NewEntry {
             message: user_message(text),
         },
         key: None,
+        digest: None,
+        retries: None,
         only_if_idle: false,
         cancel: None,
         now: NOW,
@@ -110,6 +112,7 @@ pub(super) fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>)
         settle: Some(Disposition::Done {
             outcome: outcome(OutcomeKind::Completed, expected_seq.saturating_add(1)),
             keep_journal: false,
+            keep_suspension: false,
         }),
         ..save(invocation_id, expected_seq)
     }

@@ -94,6 +94,95 @@ pub(super) async fn a_key_is_put_once(store: SharedStore) -> Checked {
     same("the key of the entry", key.as_deref(), Some("k2"))
 }
 
+pub(super) async fn a_key_is_bound_to_its_hash(store: SharedStore) -> Checked {
+    let with = |digest: Option<&str>| NewEntry {
+        digest: digest.map(str::to_owned),
+        ..keyed("first", "k")
+    };
+    let put = store.enqueue("s", with(Some("a"))).await?;
+    same("the first delivery", put, accepted(1, true, 0))?;
+    let put = store.enqueue("s", with(Some("a"))).await?;
+    same("the same work", put, accepted(1, false, 0))?;
+    let put = store.enqueue("s", with(None)).await?;
+    same("work without a hash", put, accepted(1, false, 0))?;
+    let put = store.enqueue("s", with(Some("b"))).await?;
+    same("other work", put, EnqueueResult::OtherWork { entry: 1 })?;
+    same("how many wait", store.inbox("s").await?.len(), 1)
+}
+
+pub(super) async fn a_settled_entry_is_retried_once(store: SharedStore) -> Checked {
+    let again = |retries, key: Option<&str>| NewEntry {
+        retries: Some(retries),
+        key: key.map(str::to_owned),
+        digest: Some("a".to_owned()),
+        ..entry("again")
+    };
+    let first = NewEntry {
+        digest: Some("a".to_owned()),
+        ..keyed("first", "k")
+    };
+    store.enqueue("s", first.clone()).await?;
+    let put = store.enqueue("s", again(1, Some("k"))).await?;
+    same("while it waits", put, accepted(1, false, 0))?;
+    let lease = lease(&*store, "s").await?;
+    claim_next(&*store, &lease, "i1").await?;
+    store.commit(&lease, done("i1", 0, Vec::new())).await?;
+    store.enqueue("s", entry("another")).await?;
+
+    let put = store.enqueue("s", again(1, None)).await?;
+    same("after another entry", put, EnqueueResult::Superseded)?;
+    let put = store.enqueue("s", again(1, Some("k"))).await?;
+    same("by its key", put, accepted(3, true, 1))?;
+    let put = store.enqueue("s", again(1, Some("k"))).await?;
+    same("by its key again", put, accepted(3, false, 1))?;
+    let put = store.enqueue("s", first).await?;
+    same("where the key leads", put, accepted(3, false, 1))?;
+    let other = NewEntry {
+        digest: Some("b".to_owned()),
+        ..keyed("first", "k")
+    };
+    let put = store.enqueue("s", other).await?;
+    let moved = EnqueueResult::OtherWork { entry: 3 };
+    same("what the key is bound to", put, moved)?;
+    let keys = [store.entry("s", 1).await?, store.entry("s", 3).await?];
+    let keys = keys.map(|entry| entry.and_then(|entry| entry.key));
+    same("the keys", keys, [None, Some("k".to_owned())])?;
+
+    claim_next(&*store, &lease, "i2").await?;
+    store.commit(&lease, done("i2", 0, Vec::new())).await?;
+    claim_next(&*store, &lease, "i3").await?;
+    store.commit(&lease, done("i3", 0, Vec::new())).await?;
+    let put = store.enqueue("s", again(3, None)).await?;
+    same("the last entry", put, accepted(4, true, 0))?;
+    let put = store.enqueue("s", again(3, None)).await?;
+    same("the last entry again", put, EnqueueResult::Superseded)?;
+    let key = store.entry("s", 4).await?.and_then(|entry| entry.key);
+    same("its key", key.as_deref(), Some("k"))
+}
+
+pub(super) async fn a_turn_that_goes_on_keeps_its_invocation(store: SharedStore) -> Checked {
+    let work = EntryPayload::Continue {
+        invocation_id: "i1".to_owned(),
+        said: Some(0),
+        upto: 0,
+        guarded: Vec::new(),
+        decision: None,
+    };
+    let put = NewEntry {
+        work: work.clone(),
+        ..entry("x")
+    };
+    store.enqueue("s", put).await?;
+    let lease = lease(&*store, "s").await?;
+    let begun = claim_next(&*store, &lease, "i2").await?;
+    let id = begun.entry.invocation_id;
+    same("its invocation", id.as_deref(), Some("i1"))?;
+    let commit = done("i1", 0, vec![user_message("answer")]);
+    store.commit(&lease, commit).await?;
+    let kept = store.entry("s", 1).await?.and_then(|entry| entry.work);
+    same("its work at the end", kept, Some(work))
+}
+
 pub(super) async fn a_key_is_of_its_session(store: SharedStore) -> Checked {
     for session in ["a", "b"] {
         let put = store.enqueue(session, keyed("x", "k")).await?;

@@ -119,6 +119,10 @@ pub const fn cases() -> &'static [ConformanceCase] {
     cases![
         inbox::entries_keep_their_order,
         inbox::a_key_is_put_once,
+        inbox::a_key_is_bound_to_its_hash,
+        inbox::a_settled_entry_is_retried_once,
+        inbox::a_turn_that_goes_on_keeps_its_invocation,
+        suspension::a_failed_resume_may_keep_its_suspension,
         inbox::a_key_is_of_its_session,
         inbox::only_if_idle_is_refused_while_another_waits_or_runs,
         inbox::cancel_reaches_the_running_entry_only,

@@ -96,6 +96,8 @@ impl Player {
                         message: json!({ "at": self.now }),
                     },
                     key: bits.flip().then(|| format!("k{}", bits.below(4))),
+                    digest: None,
+                    retries: None,
                     only_if_idle: bits.below(4) == 0,
                     cancel: mode(bits.below(6)),
                     now,
@@ -202,6 +204,7 @@ impl Player {
                     _ => OutcomeKind::Completed,
                 }),
                 keep_journal: bits.flip(),
+                keep_suspension: false,
             }),
         };
         Commit {

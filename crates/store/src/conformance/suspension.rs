@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use logue_harness::store::{
-    Commit, Disposition, EntryPayload, EntryState, OutcomeKind, SharedStore, SignalResult,
-    Suspension, SuspensionFilter, SuspensionStatus,
+    Commit, Disposition, EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind,
+    SharedStore, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{
-    LATER, NOW, claim_next, done, entry, lease, outcome, save, sound, suspended, turn,
+    LATER, NOW, accepted, claim_next, done, entry, lease, outcome, save, sound, suspended, turn,
     user_message, waiting_turn,
 };
 use super::{Checked, refused, same};
@@ -223,6 +223,7 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
         settle: Some(Disposition::Done {
             outcome: outcome(OutcomeKind::Errored, 1),
             keep_journal: true,
+            keep_suspension: false,
         }),
         ..save("i1", 1)
     };
@@ -234,6 +235,45 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     let again = store.signal("i1", None, payload(json!(3)), NOW).await?;
     same("a signal too many", again, signalled(3, false))?;
     sound(&*store).await.map(drop)
+}
+
+pub(super) async fn a_failed_resume_may_keep_its_suspension(store: SharedStore) -> Checked {
+    waiting_turn(&*store, "s", "i1", "approval").await?;
+    let put = store.signal("i1", None, payload(json!(1)), NOW).await?;
+    same("the signal", put, signalled(2, true))?;
+    let held = lease(&*store, "s").await?;
+    claim_next(&*store, &held, "fresh").await?;
+    let seq = store.session("s").await?.map_or(0, |info| info.seq);
+    let failed = Commit {
+        settle: Some(Disposition::Done {
+            outcome: outcome(OutcomeKind::Errored, seq),
+            keep_journal: false,
+            keep_suspension: true,
+        }),
+        ..save("i1", seq)
+    };
+    store.commit(&held, failed).await?;
+    let kept = store.suspension("i1").await?;
+    let kept = kept.map(|kept| (kept.status, kept.record.is_null()));
+    same(
+        "the suspension",
+        kept,
+        Some((SuspensionStatus::Signalled, false)),
+    )?;
+
+    store.enqueue("s", entry("another")).await?;
+    let work = store.entry("s", 2).await?.and_then(|entry| entry.work);
+    let again = NewEntry {
+        retries: Some(2),
+        work: work.ok_or_else(|| StoreError::Damaged("no work".to_owned()))?,
+        ..entry("again")
+    };
+    let put = store.enqueue("s", again.clone()).await?;
+    same("a signalled entry", put, accepted(4, true, 1))?;
+    let put = store.enqueue("s", again).await?;
+    same("the same entry again", put, EnqueueResult::Superseded)?;
+    let put = store.signal("i1", None, payload(json!(1)), NOW).await?;
+    same("where the signal leads", put, signalled(4, false))
 }
 
 pub(super) async fn an_id_has_one_turn_that_waits(store: SharedStore) -> Checked {

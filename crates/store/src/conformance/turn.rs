@@ -271,6 +271,7 @@ pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: Shared
             settle: Some(Disposition::Done {
                 outcome: outcome(OutcomeKind::Errored, 0),
                 keep_journal,
+                keep_suspension: false,
             }),
             ..save(&invocation, 0)
         };

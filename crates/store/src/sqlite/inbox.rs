@@ -19,6 +19,9 @@ pub(super) struct Arrival {
     /// Whether the entry resumes an invocation.
     pub(super) resumes: bool,
     pub(super) key: Option<String>,
+    pub(super) digest: Option<String>,
+    /// The settled entry that this one tries again.
+    pub(super) retries: Option<u64>,
     pub(super) only_if_idle: bool,
     pub(super) cancel: Option<CancelMode>,
     pub(super) now: Timestamp,
@@ -36,19 +39,29 @@ pub(super) struct HeadEntry {
 pub(super) fn enqueue(
     conn: &Connection,
     session: &str,
-    arrival: Arrival,
+    mut arrival: Arrival,
 ) -> SqliteResult<EnqueueResult> {
     let head = session::find_or_create(conn, session, arrival.now)?;
     let known = match &arrival.key {
         Some(key) => with_key(conn, &head, key)?,
         None => None,
     };
-    if let Some(entry) = known {
-        return Ok(EnqueueResult::Entry {
-            entry,
-            is_new: false,
-            ahead: entry.saturating_sub(head.cursor + 1),
-        });
+    if let Some((entry, bound)) = known {
+        if bound.is_some() && arrival.digest.is_some() && bound != arrival.digest {
+            return Ok(EnqueueResult::OtherWork { entry });
+        }
+        if arrival.retries != Some(entry) || entry > head.cursor {
+            return Ok(EnqueueResult::Entry {
+                entry,
+                is_new: false,
+                ahead: entry.saturating_sub(head.cursor + 1),
+            });
+        }
+    } else if let Some(retried) = arrival.retries
+        && (retried > head.cursor
+            || (retried != head.entries && !is_signalled(conn, &head, retried)?))
+    {
+        return Ok(EnqueueResult::Superseded);
     }
     if arrival.only_if_idle && head.front().is_some() {
         return Ok(EnqueueResult::Busy);
@@ -56,7 +69,14 @@ pub(super) fn enqueue(
     if let Some(mode) = arrival.cancel {
         cancel(conn, &head, mode)?;
     }
+    let retried = arrival.retries;
+    if let Some(retried) = retried {
+        (arrival.key, arrival.digest) = take_key(conn, &head, retried)?;
+    }
     let entry = put(conn, &head, arrival)?;
+    if let Some(retried) = retried {
+        follow_signal(conn, &head, retried, entry)?;
+    }
     Ok(EnqueueResult::Entry {
         entry,
         is_new: true,
@@ -64,17 +84,33 @@ pub(super) fn enqueue(
     })
 }
 
+/// Returns whether an entry is the signal of a suspension.
+fn is_signalled(conn: &Connection, head: &Head, entry: u64) -> SqliteResult<bool> {
+    let found = conn
+        .prepare_cached("SELECT num FROM suspension WHERE sid = ?1 AND entry = ?2 LIMIT 1")?
+        .exists(params![head.sid, Count(entry)])?;
+    Ok(found)
+}
+
+/// Leads the signals that became an entry to a later one.
+fn follow_signal(conn: &Connection, head: &Head, from: u64, to: u64) -> SqliteResult<()> {
+    conn.prepare_cached("UPDATE suspension SET entry = ?3 WHERE sid = ?1 AND entry = ?2")?
+        .execute(params![head.sid, Count(from), Count(to)])?;
+    Ok(())
+}
+
 /// Appends an entry.
 pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> SqliteResult<u64> {
     let entry = head.entries + 1;
     let place = head.range.at(entry)?;
     conn.prepare_cached(
-        "INSERT INTO entry (pos, resumes, key, accepted_at) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO entry (pos, resumes, key, digest, accepted_at) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
     .execute(params![
         place,
         arrival.resumes,
-        arrival.key.map(Id),
+        arrival.key.as_ref().map(|key| Id(key.clone())),
+        arrival.digest.filter(|_| arrival.key.is_some()),
         TimestampColumn(arrival.now)
     ])?;
     conn.prepare_cached("INSERT INTO work VALUES (?1, ?2)")?
@@ -155,10 +191,8 @@ pub(super) fn claim_next(
         return Ok(None);
     };
     let Some(invocation) = front.invocation else {
-        let own = match &entry.work {
-            Some(EntryPayload::Resume { invocation_id, .. }) => invocation_id.clone(),
-            _ => invocation_id,
-        };
+        let own = entry.work.as_ref().and_then(EntryPayload::invocation_id);
+        let own = own.map_or(invocation_id, str::to_owned);
         entry.state = EntryState::Running;
         entry.invocation_id = Some(own.clone());
         conn.prepare_cached("UPDATE entry SET invocation = ?2 WHERE pos = ?1")?
@@ -264,12 +298,37 @@ fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> SqliteResult<bool
     Ok(asked > 0)
 }
 
-fn with_key(conn: &Connection, head: &Head, key: &str) -> SqliteResult<Option<u64>> {
-    let place: Option<i64> = conn
-        .prepare_cached("SELECT pos FROM entry WHERE pos >> 32 = ?1 AND key = ?2")?
-        .query_row(params![head.sid, Id(key.to_owned())], |row| row.get(0))
+/// Finds the entry of a key, and the hash to which the key is bound.
+fn with_key(
+    conn: &Connection,
+    head: &Head,
+    key: &str,
+) -> SqliteResult<Option<(u64, Option<String>)>> {
+    let found = conn
+        .prepare_cached("SELECT pos, digest FROM entry WHERE pos >> 32 = ?1 AND key = ?2")?
+        .query_row(params![head.sid, Id(key.to_owned())], |row| {
+            Ok((position(row.get(0)?), row.get(1)?))
+        })
         .optional()?;
-    Ok(place.map(position))
+    Ok(found)
+}
+
+/// Removes the key of an entry, and returns it with its hash.
+fn take_key(
+    conn: &Connection,
+    head: &Head,
+    entry: u64,
+) -> SqliteResult<(Option<String>, Option<String>)> {
+    let place = head.range.at(entry)?;
+    let taken = conn
+        .prepare_cached("SELECT key, digest FROM entry WHERE pos = ?1")?
+        .query_row([place], |row| {
+            Ok((row.get::<_, Option<Id>>(0)?.map(|id| id.0), row.get(1)?))
+        })
+        .optional()?;
+    conn.prepare_cached("UPDATE entry SET key = NULL, digest = NULL WHERE pos = ?1")?
+        .execute([place])?;
+    Ok(taken.unwrap_or_default())
 }
 
 /// The columns of an entry.

@@ -12,7 +12,11 @@ use super::error::{SqliteResult, damaged};
 pub(super) const APPLICATION: i32 = 0x4c6f_6775;
 
 /// The steps from an empty file to the current format. A released step never changes.
-const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];
+const STEPS: &[&str] = &[
+    include_str!("0001.sql"),
+    include_str!("0002.sql"),
+    include_str!("0003.sql"),
+];
 
 /// Migrates the file to the current format, within the caller's transaction.
 pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {

@@ -379,6 +379,8 @@ fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
         work: stored_work(&entry.work)?,
         resumes: matches!(entry.work, EntryPayload::Resume { .. }),
         key: entry.key,
+        digest: entry.digest,
+        retries: entry.retries,
         only_if_idle: entry.only_if_idle,
         cancel: entry.cancel,
         now: entry.now,
@@ -392,9 +394,11 @@ fn change(commit: Commit) -> Result<Change, StoreError> {
         Some(Disposition::Done {
             outcome,
             keep_journal,
+            keep_suspension,
         }) => Some(DispositionRow::Done {
             outcome: OutcomeRow::new(&outcome)?,
             keep_journal,
+            keep_suspension,
         }),
         Some(Disposition::Suspended {
             suspension,

@@ -63,6 +63,8 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
                 message: json!("x"),
             },
             key: Some("k".to_owned()),
+            digest: None,
+            retries: None,
             only_if_idle: true,
             cancel: Some(CancelMode::Interrupt),
             now,
@@ -117,8 +119,18 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     let done = Disposition::Done {
         outcome: outcome(),
         keep_journal: false,
+        keep_suspension: false,
     };
     turn::commit(conn, &lease, commit(2, done)?)?;
+    for (retries, key) in [(1, Some("k".to_owned())), (2, None)] {
+        let again = inbox::Arrival {
+            retries: Some(retries),
+            key,
+            only_if_idle: false,
+            ..put()?
+        };
+        inbox::enqueue(conn, "s", again)?;
+    }
     session::release(conn, &lease)?;
 
     inbox::entry(conn, "s", 1)?;

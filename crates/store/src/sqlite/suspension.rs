@@ -101,6 +101,8 @@ pub(super) fn signal(
         work,
         resumes: true,
         key: None,
+        digest: None,
+        retries: None,
         only_if_idle: false,
         cancel: None,
         now,

@@ -28,6 +28,7 @@ pub(super) enum DispositionRow {
     Done {
         outcome: OutcomeRow,
         keep_journal: bool,
+        keep_suspension: bool,
     },
     Suspended {
         outcome: OutcomeRow,
@@ -99,11 +100,12 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Sqlite
             Some(DispositionRow::Done {
                 outcome,
                 keep_journal,
+                keep_suspension,
             }),
             Some(front),
         ) => {
             settle(conn, &head, &front, &outcome, seq, change.now)?;
-            if front.resumes {
+            if front.resumes && !keep_suspension {
                 suspension::end(conn, &change.invocation_id)?;
             }
             if !keep_journal {
@@ -174,8 +176,10 @@ fn settle(
     ])?;
     // The message is in the history now.
     if seq > head.seq && !front.resumes {
-        conn.prepare_cached("DELETE FROM work WHERE pos = ?1")?
-            .execute([front.place])?;
+        conn.prepare_cached(
+            "DELETE FROM work WHERE pos = ?1 AND json_extract(body, '$.kind') = 'message'",
+        )?
+        .execute([front.place])?;
     }
     conn.prepare_cached("UPDATE session SET cursor = cursor + 1 WHERE sid = ?1")?
         .execute([head.sid])?;

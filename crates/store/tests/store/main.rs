@@ -42,6 +42,8 @@ fn entry(text: &str, key: Option<&str>) -> NewEntry {
             message: said(text),
         },
         key: key.map(str::to_owned),
+        digest: None,
+        retries: None,
         only_if_idle: false,
         cancel: None,
         now: NOW,
@@ -62,6 +64,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
                 body: Value::Null,
             },
             keep_journal: false,
+            keep_suspension: false,
         }),
         now: NOW,
     }

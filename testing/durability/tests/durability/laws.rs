@@ -67,6 +67,15 @@ pub(crate) fn check(place: &Place, context: &str) -> Stored {
 }
 
 impl Stored {
+    /// Checks that each effect has its result in a history, when no turn is open.
+    pub(crate) fn lost_nothing(&self, place: &Place, context: &str) {
+        let messages = self.histories.values().flatten();
+        let kept: BTreeSet<_> = messages.filter_map(|m| m.tool_call_id.clone()).collect();
+        for id in effects(&place.effects()) {
+            assert!(kept.contains(&id), "{context}: the effect of {id} is lost");
+        }
+    }
+
     /// Returns the number of user messages that end with the key.
     pub(crate) fn said(&self, session: &str, key: &str) -> usize {
         let history = self.histories.get(session).into_iter().flatten();

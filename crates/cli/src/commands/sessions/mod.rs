@@ -4,6 +4,8 @@ mod audit;
 mod copy;
 mod list;
 mod outcomes;
+mod recover;
+mod retry;
 mod show;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -18,7 +20,7 @@ use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
-use crate::setup::store::{open, store_failure};
+use crate::setup::store::{known, open, store_failure};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
@@ -44,6 +46,8 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         SessionsCommand::Fork(arguments) => {
             with(&arguments.store, |store| copy::fork(store, arguments))
         }
+        SessionsCommand::Retry(arguments) => retry::retry(arguments),
+        SessionsCommand::Recover(arguments) => recover::recover(arguments),
         SessionsCommand::Export(arguments) => {
             with(&arguments.store, |store| copy::export(store, arguments))
         }
@@ -66,19 +70,6 @@ fn with<F: Future<Output = Result<Exit, CliError>>>(
     let store = open(arguments, &settings)?;
     let runtime = runtime()?;
     runtime.block_on(job(store))
-}
-
-/// Returns the metadata of a session, or an error if the session does not exist.
-async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, CliError> {
-    let info = store.session(session).await;
-    let info = info.map_err(|error| store_failure(&error))?;
-    info.ok_or_else(|| {
-        CliError::user(
-            "session_not_found",
-            format!("session `{session}` not found"),
-        )
-        .with_help("run `logue sessions list` to list all sessions")
-    })
 }
 
 async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, CliError> {

@@ -110,6 +110,7 @@ pub(crate) const KEYS: &[(&str, KeyClass)] = &[
     ("tools.settings.*.max_disk_mib", Limit(4096)),
     ("tools.settings.*.max_processes", Limit(512)),
     ("run.max_requests", Stricter),
+    ("run.on_crash", Stricter),
     ("run.lock_timeout_seconds", Neutral),
     ("run.agent_cache_ttl_hours", Neutral),
     ("run.max_total_tokens", Stricter),

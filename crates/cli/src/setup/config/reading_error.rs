@@ -141,7 +141,7 @@ mod tests {
             (
                 "[run]\nmax_turn = 3\n",
                 "unknown key `max_turn`; keys of [run] are max_requests, lock_timeout_seconds, \
-                 agent_cache_ttl_hours, max_total_tokens, max_cost_usd, max_agent_depth",
+                 agent_cache_ttl_hours, max_total_tokens, max_cost_usd, max_agent_depth, on_crash",
             ),
             (
                 "[model]\nharmony = { promt = 1 }\n",

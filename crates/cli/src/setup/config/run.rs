@@ -17,6 +17,15 @@ pub(crate) struct Run {
     pub(crate) max_total_tokens: Option<NonZeroU64>,
     pub(crate) max_cost_usd: Option<Dollars>,
     pub(crate) max_agent_depth: Option<usize>,
+    pub(crate) on_crash: Option<OnCrashKey>,
+}
+
+/// The policy for turns whose process died, the stricter one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnCrashKey {
+    Stop,
+    Continue,
 }
 
 /// The prices of a model per million tokens, `[prices."MODEL"]`.

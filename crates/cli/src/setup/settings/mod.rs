@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use logue_agent::{PermissionFile, Price, Redaction, ResponseCache, Routing};
+use logue_harness::chat::OnCrash;
 use logue_model::{
     HarmonyServer, HttpLimits, PromptForm, ProviderAccount, RetryBudget, ServerKind,
 };
@@ -89,6 +90,8 @@ pub(crate) struct RunSettings {
     pub(crate) routing: Routing,
     /// The timeout for a file that another run holds.
     pub(crate) lock_timeout: Duration,
+    /// The policy for turns whose process died.
+    pub(crate) on_crash: OnCrash,
     /// Whether prompts are rewritten before they run.
     pub(crate) refines: bool,
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use logue_agent::{
     DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, MAX_REQUESTS, Price, ResponseCache, Routing,
 };
+use logue_harness::chat::OnCrash;
 use logue_model::{HttpLimits, ProviderAccount, RetryBudget};
 use logue_tools::FetchPolicy;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
@@ -27,6 +28,7 @@ use toml::Spanned;
 
 use crate::setup::config::mcp::McpServer;
 use crate::setup::config::model::Model;
+use crate::setup::config::run::OnCrashKey;
 use crate::setup::config::{Layer, Layers, Tables};
 use crate::setup::environment::{cache_folder, data_folder, state_folder, variable};
 use crate::setup::settings::accounts::AccountSettings;
@@ -156,6 +158,10 @@ fn run(layers: &Layers) -> RunSettings {
                 .nearest(|tables| tables.run.lock_timeout_seconds)
                 .unwrap_or(10),
         ),
+        on_crash: match layers.strictest(|tables| tables.run.on_crash) {
+            Some(OnCrashKey::Stop) => OnCrash::Stop,
+            Some(OnCrashKey::Continue) | None => OnCrash::Continue,
+        },
         refines: ["LOGUE_META_REFINE", "OCHAT_META_REFINE"]
             .into_iter()
             .filter_map(variable)

@@ -39,6 +39,8 @@ use crate::clock::Timestamp;
 /// let hello = NewEntry {
 ///     work: EntryPayload::Message { message: json!({ "role": "user", "content": "Hello." }) },
 ///     key: Some("delivery-1".to_owned()),
+///     digest: None,
+///     retries: None,
 ///     only_if_idle: false,
 ///     cancel: None,
 ///     now: Timestamp(0),
@@ -76,7 +78,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
-        self.with(move |data| Ok(data.made(session, entry.now)?.enqueue(entry)))
+        self.with(move |data| data.enqueue(session, entry))
     }
 
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
@@ -330,6 +332,25 @@ impl Data {
             .or_insert_with(|| Session::new(epochs, now)))
     }
 
+    fn enqueue(&mut self, session: &str, entry: NewEntry) -> Result<EnqueueResult, StoreError> {
+        let retried = entry.retries;
+        let is_signalled =
+            retried.is_some_and(|retried| self.suspensions.is_signalled(session, retried));
+        let result = self.made(session, entry.now)?.enqueue(entry, is_signalled);
+        if let (
+            Some(retried),
+            EnqueueResult::Entry {
+                entry,
+                is_new: true,
+                ..
+            },
+        ) = (retried, &result)
+        {
+            self.suspensions.follow(session, retried, *entry);
+        }
+        Ok(result)
+    }
+
     fn commit(&mut self, lease: &Lease, commit: Commit) -> Result<(), StoreError> {
         let session = owned(&mut self.sessions, lease)?;
         session.expect_length(&lease.session, commit.expected_seq)?;
@@ -346,7 +367,14 @@ impl Data {
         let Some(settle) = settled else {
             return Ok(());
         };
-        if resumed {
+        let is_kept = matches!(
+            settle,
+            Disposition::Done {
+                keep_suspension: true,
+                ..
+            }
+        );
+        if resumed && !is_kept {
             self.suspensions.end(&id);
         }
         if let Disposition::Suspended { suspension, .. } = settle {
@@ -384,7 +412,7 @@ impl Data {
             invocation_id: invocation_id.to_owned(),
             payload,
         };
-        let entry = session.put(work, None, now);
+        let entry = session.put(work, (None, None), now);
         suspension.entry = Some(entry);
         suspension.status = SuspensionStatus::Signalled;
         SignalResult::Entry {

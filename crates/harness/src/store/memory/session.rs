@@ -40,6 +40,7 @@ pub(super) struct Session {
 struct Entry {
     work: Option<EntryPayload>,
     key: Option<String>,
+    digest: Option<String>,
     invocation_id: Option<String>,
     cancel: Option<CancelMode>,
     accepted_at: Timestamp,
@@ -65,14 +66,26 @@ impl Session {
         }
     }
 
-    pub(super) fn enqueue(&mut self, entry: NewEntry) -> EnqueueResult {
+    /// Puts an entry, or refuses it. `is_signalled` says whether the entry to retry is a signal.
+    pub(super) fn enqueue(&mut self, entry: NewEntry, is_signalled: bool) -> EnqueueResult {
         let known = entry.key.as_ref().and_then(|key| self.keys.get(key));
         if let Some(&number) = known {
-            return EnqueueResult::Entry {
-                entry: number,
-                is_new: false,
-                ahead: self.ahead(number),
-            };
+            let bound = self.digest_of(number);
+            if bound.is_some() && entry.digest.is_some() && bound != entry.digest.as_ref() {
+                return EnqueueResult::OtherWork { entry: number };
+            }
+            if entry.retries != Some(number) || number > self.cursor() {
+                return EnqueueResult::Entry {
+                    entry: number,
+                    is_new: false,
+                    ahead: self.ahead(number),
+                };
+            }
+        } else if let Some(retried) = entry.retries {
+            let is_last = retried == as_count(self.entries.len());
+            if retried > self.cursor() || !(is_last || is_signalled) {
+                return EnqueueResult::Superseded;
+            }
         }
         if entry.only_if_idle && self.front().is_some() {
             return EnqueueResult::Busy;
@@ -80,7 +93,11 @@ impl Session {
         if let Some(mode) = entry.cancel {
             self.cancel(mode);
         }
-        let number = self.put(entry.work, entry.key, entry.now);
+        let mut moved = (entry.key, entry.digest);
+        if let Some(retried) = entry.retries.and_then(|number| self.entry_mut(number)) {
+            moved = (retried.key.take(), retried.digest.take());
+        }
+        let number = self.put(entry.work, moved, entry.now);
         EnqueueResult::Entry {
             entry: number,
             is_new: true,
@@ -89,13 +106,21 @@ impl Session {
     }
 
     /// Puts an entry at the end of the inbox.
-    pub(super) fn put(&mut self, work: EntryPayload, key: Option<String>, now: Timestamp) -> u64 {
+    ///
+    /// A key comes with the hash to which it is bound.
+    pub(super) fn put(
+        &mut self,
+        work: EntryPayload,
+        (key, digest): (Option<String>, Option<String>),
+        now: Timestamp,
+    ) -> u64 {
         let number = as_count(self.entries.len()) + 1;
         if let Some(key) = &key {
             self.keys.insert(key.clone(), number);
         }
         self.entries.push(Entry {
             work: Some(work),
+            digest: digest.filter(|_| key.is_some()),
             key,
             invocation_id: None,
             cancel: None,
@@ -192,10 +217,8 @@ impl Session {
         let front = self.front_mut()?;
         let recovered = front.invocation_id.is_some();
         if !recovered {
-            front.invocation_id = Some(match &front.work {
-                Some(EntryPayload::Resume { invocation_id, .. }) => invocation_id.clone(),
-                _ => invocation_id.to_owned(),
-            });
+            let own = front.work.as_ref().and_then(EntryPayload::invocation_id);
+            front.invocation_id = Some(own.unwrap_or(invocation_id).to_owned());
         }
         let cancel = front.cancel;
         let entry = self.entry(self.cursor() + 1)?;
@@ -297,6 +320,7 @@ impl Session {
             Disposition::Done {
                 outcome,
                 keep_journal,
+                ..
             } => {
                 self.settle(outcome, &commit.invocation_id, appends, commit.now);
                 *keep_journal
@@ -405,7 +429,7 @@ impl Session {
             return;
         };
         let resumed = matches!(entry.work, Some(EntryPayload::Resume { .. }));
-        if appends && !resumed {
+        if appends && matches!(entry.work, Some(EntryPayload::Message { .. })) {
             entry.work = None;
         }
         entry.cancel = None;
@@ -420,6 +444,15 @@ impl Session {
             body: outcome.body.clone(),
             at: now,
         });
+    }
+
+    fn entry_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(as_index(number.checked_sub(1)?))
+    }
+
+    fn digest_of(&self, number: u64) -> Option<&String> {
+        let entry = self.entries.get(as_index(number.checked_sub(1)?))?;
+        entry.digest.as_ref()
     }
 
     fn touch(&mut self, now: Timestamp) {

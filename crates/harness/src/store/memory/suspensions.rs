@@ -80,6 +80,21 @@ impl Suspensions {
         }
     }
 
+    /// Returns whether an entry of a session is the signal of a suspension.
+    pub(super) fn is_signalled(&self, session: &str, entry: u64) -> bool {
+        let mut all = self.all.values();
+        all.any(|one| one.session == session && one.entry == Some(entry))
+    }
+
+    /// Leads the signals that became an entry to a later one.
+    pub(super) fn follow(&mut self, session: &str, from: u64, to: u64) {
+        for one in self.all.values_mut() {
+            if one.session == session && one.entry == Some(from) {
+                one.entry = Some(to);
+            }
+        }
+    }
+
     pub(super) fn listed(&self, filter: &SuspensionFilter) -> Vec<Suspension> {
         let fits = |wanted: &Option<String>, found: &String| {
             wanted.as_ref().is_none_or(|wanted| wanted == found)

@@ -3,6 +3,7 @@
 mod busy;
 mod listeners;
 mod recovery;
+mod retrying;
 mod sending;
 mod stage;
 mod stream;

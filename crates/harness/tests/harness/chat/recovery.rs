@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::chat::{ChatConfig, SendOptions, SignalTarget, TurnNote};
+use logue_harness::chat::{ChatConfig, OnCrash, SendOptions, SignalTarget, TurnNote};
 use logue_harness::store::{EntryPayload, LeaseResult, NewEntry, SuspensionFilter};
 use logue_message::{ChatMessage, ToolCall};
 
@@ -59,12 +59,55 @@ async fn a_turn_that_had_done_nothing_is_run() {
 }
 
 #[tokio::test]
-async fn a_turn_that_had_effects_is_not_run_again() {
+async fn a_turn_that_had_effects_goes_on_and_its_tool_does_not_run_again() {
     let stage = Stage::new();
     die_in(&stage, "toolblock", 2).await;
+    stage.gate.add_permits(1);
     let options = SendOptions::new().with_idempotency_key("k");
     let outcome = stage
         .harness()
+        .send_with("s", ChatMessage::user("toolblock"), options)
+        .await;
+    assert_eq!(texts(&outcome), ["", "worked", "unblocked"]);
+    assert_eq!(stage.effects.load(Ordering::SeqCst), 1);
+    let history = [
+        "user: toolblock",
+        "assistant: [call-0]",
+        "tool: worked",
+        "assistant: unblocked",
+    ];
+    assert_eq!(stage.history("s").await, history);
+}
+
+#[tokio::test]
+async fn a_turn_is_taken_over_three_times_at_most() {
+    let stage = Stage::new();
+    for notes in 2..6 {
+        die_in(&stage, "toolblock", notes).await;
+    }
+    let options = SendOptions::new().with_idempotency_key("k");
+    let chat = stage.harness();
+    let message = || ChatMessage::user("toolblock");
+    let outcome = chat.send_with("s", message(), options.clone()).await;
+    assert_eq!(category(&outcome), "turn_interrupted");
+    let history = ["user: toolblock", "assistant: [call-0]", "tool: worked"];
+    assert_eq!(stage.history("s").await, history);
+    // Whoever asks for it again gets the answer.
+    stage.gate.add_permits(1);
+    let outcome = chat.send_with("s", message(), options).await;
+    assert_eq!(texts(&outcome), ["unblocked"]);
+    assert_eq!(stage.effects.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.history("s").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_turn_that_had_effects_may_end_with_its_process() {
+    let stage = Stage::new();
+    die_in(&stage, "toolblock", 2).await;
+    let options = SendOptions::new().with_idempotency_key("k");
+    let chat = stage.builder().with_on_crash(OnCrash::Stop).build();
+    let outcome = chat
+        .unwrap()
         .send_with("s", ChatMessage::user("toolblock"), options)
         .await;
     assert_eq!(category(&outcome), "turn_interrupted");
@@ -104,6 +147,8 @@ async fn an_owner_keeps_its_lease_over_many_short_turns() {
                 message: ChatMessage::user("nap").to_json(),
             },
             key: Some(format!("k{number}")),
+            digest: None,
+            retries: None,
             only_if_idle: false,
             cancel: None,
             now: Timestamp(1_000),
@@ -208,7 +253,8 @@ async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again
     ];
     stage.store.journal(&lease, id, notes).await.unwrap();
 
-    let outcome = stage.harness().send("s", ChatMessage::user("b")).await;
+    let chat = stage.builder().with_on_crash(OnCrash::Stop).build();
+    let outcome = chat.unwrap().send("s", ChatMessage::user("b")).await;
     assert_eq!(texts(&outcome), ["you said b"]);
     let history = stage.history("s").await;
     assert_eq!(history.len(), 6, "{history:?}");

@@ -48,6 +48,8 @@ pub(crate) struct Stage {
     pub(crate) effects: Arc<AtomicU64>,
     /// A turn that is told to `block` goes on when this is opened.
     pub(crate) gate: Arc<Semaphore>,
+    /// How many requests fail after a tool worked.
+    pub(crate) away: Arc<AtomicU64>,
 }
 
 impl Stage {
@@ -62,6 +64,7 @@ impl Stage {
             ids: Arc::default(),
             effects: Arc::default(),
             gate: Arc::new(Semaphore::new(0)),
+            away: Arc::default(),
         }
     }
 
@@ -92,8 +95,11 @@ impl Stage {
             .with(Field::new("approval", FieldType::String))
             .with(Field::new("turns", FieldType::Int));
         let (effects, gate) = (Arc::clone(&self.effects), Arc::clone(&self.gate));
+        let away = Arc::clone(&self.away);
         GraphBuilder::for_events(schema)
-            .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&gate)))
+            .add_node_fn("model", move |ctx| {
+                model(ctx, Arc::clone(&gate), Arc::clone(&away))
+            })
             .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
             .add_node_fn("hold", |ctx| async move {
                 let descriptor = SignalDescriptor::new(format!("sig-{}", user_text(&ctx)))
@@ -173,7 +179,11 @@ fn user_text(ctx: &NodeContext<String>) -> String {
     message.map(ChatMessage::text).unwrap_or_default()
 }
 
-async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update, NodeError> {
+async fn model(
+    ctx: NodeContext<String>,
+    gate: Arc<Semaphore>,
+    away: Arc<AtomicU64>,
+) -> Result<Update, NodeError> {
     let text = user_text(&ctx);
     let conversation = ctx.state().list_of::<ChatMessage>("messages");
     let role = conversation.and_then(List::last).map(|last| last.role);
@@ -182,6 +192,12 @@ async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update,
         .json("turns")
         .and_then(Value::as_u64)
         .unwrap_or(0);
+    let take_one = |left: u64| left.checked_sub(1);
+    let is_away = || away.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take_one);
+    if role == Some(Role::Tool) && is_away().is_ok() {
+        let error = NodeError::new("the model is away").with_category("provider_unavailable");
+        return Err(error);
+    }
     let mut messages = Vec::new();
     match text.split(' ').next().unwrap_or_default() {
         "fail" => {

@@ -199,7 +199,7 @@ async fn a_turn_may_wait_again() {
 }
 
 #[tokio::test]
-async fn a_resumed_turn_that_fails_is_over() {
+async fn a_resumed_turn_that_fails_is_tried_again_with_its_first_decision() {
     let stage = Stage::new();
     let chat = stage.harness();
     drop(chat.send("s", ChatMessage::user("wait 1")).await);
@@ -207,9 +207,12 @@ async fn a_resumed_turn_that_fails_is_over() {
     let outcome = chat.signal(target, approval("crash")).await.unwrap();
     assert_eq!(category(&outcome), "provider_unavailable");
     assert_eq!(stage.history("s").await.len(), 2);
-    // Given again, it is the same signal.
+    // Given again, it is the same signal, and its turn runs again.
     let outcome = chat.signal(target, approval("yes")).await.unwrap();
     assert_eq!(category(&outcome), "provider_unavailable");
+    let outcomes = stage.store.outcomes_since("s", 0, 9).await.unwrap();
+    let resumed: Vec<bool> = outcomes.iter().map(|outcome| outcome.resumed).collect();
+    assert_eq!(resumed, [false, true, true]);
 }
 
 #[tokio::test]

@@ -1,0 +1,126 @@
+//! `logue sessions recover`: finishes the turns of processes that died.
+
+use std::sync::Arc;
+
+use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::store::{SessionFilter, SharedStore};
+use logue_source::escape_line;
+use serde_json::json;
+
+use crate::arguments::RecoverArgs;
+use crate::commands::sessions::retry::TurnFlags;
+use crate::exit::{CliError, Exit};
+use crate::setup::output::Output;
+use crate::setup::settings::Settings;
+use crate::setup::signals::{runtime, until_signal};
+use crate::setup::store::{known, open, store_failure};
+use crate::setup::suspended::file_of;
+use crate::telemetry;
+use crate::terminal::{ignore_broken_pipe, print, print_error};
+
+/// The maximum number of outcomes per page.
+const PAGE: usize = 1_000;
+
+pub(super) fn recover(arguments: &RecoverArgs) -> Result<Exit, CliError> {
+    let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start)?;
+    let store = open(&arguments.store, &settings)?;
+    let runtime = runtime()?;
+    let recovered = runtime.block_on(until_signal(recover_each(arguments, &settings, &store)));
+    // Cancelled tools have been killed. The shutdown does not wait for reading threads.
+    runtime.shutdown_background();
+    recovered.unwrap_or_else(Ok)
+}
+
+/// Recovers one session after the other. A session that fails does not stop the others.
+async fn recover_each(
+    arguments: &RecoverArgs,
+    settings: &Settings,
+    store: &SharedStore,
+) -> Result<Exit, CliError> {
+    let sessions = if arguments.all {
+        let all = store.list(SessionFilter::default()).await;
+        let all = all.map_err(|error| store_failure(&error))?;
+        let pending = all.into_iter().filter(|info| info.pending > 0);
+        // The conversation of a file continues with `logue signal`.
+        let sessions = pending.map(|info| info.session);
+        sessions.filter(|id| file_of(id).is_none()).collect()
+    } else {
+        arguments.sessions.clone()
+    };
+    let mut exit = Exit::Done;
+    for session in sessions {
+        match recover_one(arguments, settings, store, &session).await {
+            Ok(Exit::Done) => {}
+            Ok(other) => exit = other,
+            Err(failure) => {
+                let session = escape_line(&session);
+                let message = escape_line(&failure.message);
+                print_error(&format!("{session}: error[{}]: {message}\n", failure.code));
+                exit = failure.exit;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+async fn recover_one(
+    arguments: &RecoverArgs,
+    settings: &Settings,
+    store: &SharedStore,
+    session: &str,
+) -> Result<Exit, CliError> {
+    let flags = TurnFlags {
+        crash: arguments.crash,
+        trust: &arguments.trust,
+        model_args: &arguments.model_args,
+    };
+    let known = known(store, session).await?;
+    if known.pending == 0 {
+        return Ok(Exit::Done);
+    }
+    let output = Arc::new(Output::new(false));
+    let chat = flags.chat(store, session, settings, &output).await?;
+    let settled = chat.recover(session).await;
+    if settled.map_err(|error| store_failure(&error))?.is_none() {
+        let words = "skipped: another process works on it";
+        print_error(&format!("{}: {words}\n", escape_line(session)));
+        return Ok(Exit::Done);
+    }
+    let mut exit = Exit::Done;
+    let mut cursor = known.cursor;
+    loop {
+        let page = chat.outcomes_since(session, cursor, PAGE).await;
+        let page = page.map_err(|error| store_failure(&error))?;
+        let Some((last, _)) = page.last() else {
+            return Ok(exit);
+        };
+        cursor = *last;
+        for (_, outcome) in &page {
+            if let ChatTurnOutcome::Errored(turn) = outcome {
+                exit = Exit::from(turn.error_bucket);
+            }
+            let line = if arguments.json {
+                let mut object = outcome.to_json();
+                object["session_id"] = json!(session);
+                format!("{object}\n")
+            } else {
+                format!("{}: {}\n", escape_line(session), ending(outcome))
+            };
+            ignore_broken_pipe(print(&line))?;
+        }
+    }
+}
+
+fn ending(outcome: &ChatTurnOutcome) -> String {
+    match outcome {
+        ChatTurnOutcome::Completed(_) => "completed".to_owned(),
+        ChatTurnOutcome::Suspended(turn) => {
+            let signal = escape_line(&turn.signal_descriptor.signal_id);
+            format!("waits for {signal}")
+        }
+        ChatTurnOutcome::Errored(turn) => {
+            let words = escape_line(&turn.diagnostic);
+            format!("{}: {words}", turn.error_category)
+        }
+    }
+}

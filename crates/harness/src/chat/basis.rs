@@ -1,0 +1,156 @@
+//! The basis of a turn: what its entry asks for, and what had happened in it before.
+
+use logue_message::ToolCall;
+use serde_json::{Map, Value};
+
+use crate::store::{ClaimedEntry, EntryPayload, StoreError};
+
+use super::Inner;
+use super::builder::MAX_RECOVERIES;
+use super::continuation::{Continuation, calls_from_json};
+use super::failure::Failure;
+use super::open::{Opened, message_from_json};
+use super::options::OnCrash;
+use super::recovery::Journalled;
+
+/// The data that a turn begins with.
+#[derive(Debug, Default)]
+pub(super) struct TurnBasis {
+    /// The message that it appends to the history.
+    pub(super) first: Option<Value>,
+    /// The position in the history of the message that it answers, if known.
+    pub(super) said: Option<u64>,
+    /// The notes of an owner that died.
+    pub(super) journalled: Journalled,
+    /// Whether it resumes after a signal.
+    pub(super) resumed: bool,
+    /// Whether its earlier part is history.
+    pub(super) continued: bool,
+    /// The calls that it may not repeat without a person.
+    pub(super) guarded: Vec<ToolCall>,
+}
+
+impl<E: Send + 'static> Inner<E> {
+    /// Reads what a turn begins with.
+    pub(super) async fn basis(
+        &self,
+        claimed: &ClaimedEntry,
+        session: &str,
+        opened: &Opened,
+    ) -> Result<TurnBasis, Failure> {
+        let mut basis = TurnBasis {
+            journalled: Journalled::from_notes(&claimed.notes)?,
+            ..TurnBasis::default()
+        };
+        match &claimed.entry.work {
+            Some(EntryPayload::Message { message }) => {
+                basis.first = Some(message.clone());
+                basis.said = Some(opened.seq);
+            }
+            Some(EntryPayload::Resume { .. }) => basis.resumed = true,
+            Some(EntryPayload::Continue {
+                invocation_id,
+                said,
+                upto,
+                guarded,
+                ..
+            }) => {
+                basis.continued = true;
+                basis.guarded = calls_from_json(guarded);
+                basis.said = *said;
+                if *upto != opened.seq {
+                    let said = match said {
+                        Some(said) => *said,
+                        None => self.first_said(session, invocation_id).await?,
+                    };
+                    self.say_again(session, said, opened.seq, &mut basis)
+                        .await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(basis)
+    }
+
+    /// Makes a turn say its message again, after others in the session.
+    ///
+    /// None of its calls may be repeated without a person.
+    async fn say_again(
+        &self,
+        session: &str,
+        said: u64,
+        seq: u64,
+        basis: &mut TurnBasis,
+    ) -> Result<(), Failure> {
+        let lost = |error: &StoreError| Failure::load(error);
+        let messages = self.messages(session, said, seq).await;
+        let messages = messages.map_err(|error| lost(&error))?;
+        let Some(message) = messages.first() else {
+            let what = format!("the message {said} of the session `{session}` is missing");
+            return Err(Failure::new("session_load_failed", what));
+        };
+        basis.first = Some(message.to_json());
+        basis.said = Some(seq);
+        let calls = messages.iter().flat_map(|message| &message.tool_calls);
+        basis.guarded.extend(calls.cloned());
+        Ok(())
+    }
+
+    /// The position of the message that began an invocation.
+    async fn first_said(&self, session: &str, invocation_id: &str) -> Result<u64, Failure> {
+        const PAGE: usize = 1_000;
+        let mut cursor = 0;
+        loop {
+            let page = self.store.outcomes_since(session, cursor, PAGE).await;
+            let page = page.map_err(|error| Failure::load(&error))?;
+            let own = page.iter().find(|one| one.invocation_id == invocation_id);
+            if let Some(own) = own {
+                return Ok(own.replies_from.saturating_sub(1));
+            }
+            let last = page.last().ok_or_else(|| {
+                let what = format!("the turn `{invocation_id}` has no outcome");
+                Failure::new("session_load_failed", what)
+            })?;
+            cursor = last.cursor;
+        }
+    }
+
+    /// Returns whether a turn whose owner died ends, in place of continuing.
+    pub(super) fn ends_after_crash(&self, basis: &TurnBasis) -> bool {
+        let journalled = &basis.journalled;
+        match self.settings.on_crash {
+            OnCrash::Stop if !journalled.is_empty() => true,
+            _ => journalled.recoveries >= MAX_RECOVERIES,
+        }
+    }
+}
+
+impl TurnBasis {
+    /// The metadata of a run that continues.
+    pub(super) fn continuation(
+        &self,
+        recovered: bool,
+        guarded: Vec<ToolCall>,
+    ) -> Map<String, Value> {
+        let open = self.journalled.open_calls();
+        let taken = usize::from(recovered) + self.journalled.recoveries;
+        let mut guarded = guarded;
+        guarded.extend(self.guarded.iter().cloned());
+        guarded.extend(self.journalled.guarded());
+        let continuation = Continuation {
+            recoveries: taken as u64,
+            open_calls: open.into_iter().map(|call| call.id).collect(),
+            guarded,
+        };
+        continuation.to_metadata()
+    }
+
+    /// The message that it appends, if it is a valid one.
+    pub(super) fn first_message(&self) -> Result<Option<logue_message::ChatMessage>, Failure> {
+        let first = self.first.as_ref().map(message_from_json).transpose();
+        first.map_err(|cause| {
+            let diagnostic = format!("the stored entry's message is invalid: {cause}");
+            Failure::new("session_load_failed", diagnostic)
+        })
+    }
+}

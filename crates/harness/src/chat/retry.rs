@@ -1,0 +1,247 @@
+//! Trying a failed turn again: by its key, by its signal, or by name.
+
+use std::sync::Arc;
+
+use logue_message::ChatMessage;
+use serde_json::Value;
+
+use crate::classification::ErrorBucket;
+use crate::store::{
+    EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind, StoreError, StoredOutcome,
+};
+
+use super::failure::{Failure, TURN_CANCELLED};
+use super::outcome::{ChatTurnOutcome, RESUMABLE, TRANSIENT};
+use super::stream::{ChatEvent, Sink, TurnStream};
+use super::{ChatHarness, Inner};
+
+/// The latest turn of a session, if it failed and can be tried again.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UnfinishedTurn {
+    /// The entry of the inbox that failed.
+    pub entry: u64,
+    /// The message that it answers, if the entry was one.
+    pub message: Option<ChatMessage>,
+    /// The category of the failure.
+    pub error_category: String,
+    /// Whether its calls are in the history, from which it continues.
+    pub resumable: bool,
+}
+
+/// The reason that nothing was tried again.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RetryError {
+    /// The latest turn of the session did not fail.
+    #[error("the latest turn of the session `{session}` did not fail")]
+    NothingFailed {
+        /// The session.
+        session: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl<E: Send + 'static> ChatHarness<E> {
+    /// Tries the latest turn of a session again.
+    ///
+    /// A turn whose calls are in the history continues from there: none of them runs again. Another
+    /// one begins with its message. The key of its message leads to the new outcome. If entries
+    /// wait, for instance of a process that died, they are processed, and the outcome is the last
+    /// one's.
+    ///
+    /// # Errors
+    /// Nothing failed, or the store cannot be read.
+    pub async fn retry(&self, session_id: &str) -> Result<ChatTurnOutcome, RetryError> {
+        let entry = self.inner.retry_latest(session_id).await?;
+        Ok(self.inner.settled(session_id, entry, &Sink::none()).await)
+    }
+
+    /// [`retry`](Self::retry) as a stream of what happens, which ends with the outcome.
+    ///
+    /// # Errors
+    /// Nothing failed, or the store cannot be read.
+    pub async fn retry_streaming(&self, session_id: &str) -> Result<TurnStream<E>, RetryError> {
+        let entry = self.inner.retry_latest(session_id).await?;
+        let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
+        Ok(TurnStream::from_turn(|sink| async move {
+            sink.emit(ChatEvent::Accepted { entry });
+            inner.settled(&session, entry, &sink).await
+        }))
+    }
+
+    /// The latest turn of a session, if it failed and nothing came after it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn unfinished(&self, session_id: &str) -> Result<Option<UnfinishedTurn>, StoreError> {
+        let inner = &self.inner;
+        let Some(failed) = inner.latest_failed(session_id).await? else {
+            return Ok(None);
+        };
+        let entry = inner.store.entry(session_id, failed.entry).await?;
+        let message = match entry.and_then(|entry| entry.work) {
+            Some(EntryPayload::Message { message }) => ChatMessage::from_json(&message).ok(),
+            Some(EntryPayload::Resume { .. }) => None,
+            work => match said(&failed, work.as_ref()) {
+                Some(said) => {
+                    let messages = inner.messages(session_id, said, said + 1).await?;
+                    messages.into_iter().next()
+                }
+                None => None,
+            },
+        };
+        let category = failed.body.get("category").and_then(Value::as_str);
+        Ok(Some(UnfinishedTurn {
+            entry: failed.entry,
+            message,
+            error_category: category.unwrap_or_default().to_owned(),
+            resumable: failed.body.get(RESUMABLE).is_some(),
+        }))
+    }
+}
+
+impl<E: Send + 'static> Inner<E> {
+    /// The outcome of the latest entry, if it failed.
+    async fn latest_failed(&self, session: &str) -> Result<Option<StoredOutcome>, StoreError> {
+        let info = self.store.session(session).await?;
+        let Some(info) = info.filter(|info| info.pending == 0 && info.cursor > 0) else {
+            return Ok(None);
+        };
+        let outcome = self.store.outcome_of(session, info.cursor).await?;
+        Ok(outcome.filter(is_failure))
+    }
+
+    /// Puts the latest turn into the inbox again, or finds what waits there.
+    async fn retry_latest(&self, session: &str) -> Result<u64, RetryError> {
+        loop {
+            if let Some(last) = self.store.inbox(session).await?.pop() {
+                return Ok(last.entry);
+            }
+            let failed = self.latest_failed(session).await?;
+            let failed = failed.ok_or_else(|| RetryError::NothingFailed {
+                session: session.to_owned(),
+            })?;
+            let put = self.put_again(session, &failed, None).await?;
+            if let EnqueueResult::Entry { entry, .. } = put {
+                return Ok(entry);
+            }
+            // Another caller was quicker: its entry is in the inbox, or settled by now.
+        }
+    }
+
+    /// The entry that settles a key or a signal: the one that it named, unless that one failed and
+    /// may succeed later.
+    pub(super) async fn or_again(
+        &self,
+        session: &str,
+        entry: u64,
+        again: Option<NewEntry>,
+    ) -> Result<Option<u64>, StoreError> {
+        let known = self.store.entry(session, entry).await?;
+        if known.is_none_or(|known| known.state != EntryState::Settled) {
+            return Ok(Some(entry));
+        }
+        let outcome = self.store.outcome_of(session, entry).await?;
+        let Some(failed) = outcome.filter(|outcome| !is_final(outcome)) else {
+            return Ok(Some(entry));
+        };
+        match self.put_again(session, &failed, again).await? {
+            EnqueueResult::Entry { entry, .. } => Ok(Some(entry)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Puts a failed turn into the inbox again.
+    async fn put_again(
+        &self,
+        session: &str,
+        failed: &StoredOutcome,
+        again: Option<NewEntry>,
+    ) -> Result<EnqueueResult, StoreError> {
+        let entry = self.store.entry(session, failed.entry).await?;
+        let entry = NewEntry {
+            retries: Some(failed.entry),
+            work: work_again(failed, entry.and_then(|entry| entry.work)),
+            ..again.unwrap_or_else(|| self.new_entry())
+        };
+        self.store.enqueue(session, entry).await
+    }
+
+    /// An entry without work, to be put at the end of the inbox.
+    pub(super) fn new_entry(&self) -> NewEntry {
+        NewEntry {
+            work: EntryPayload::Message {
+                message: Value::Null,
+            },
+            key: None,
+            digest: None,
+            retries: None,
+            only_if_idle: false,
+            cancel: None,
+            now: self.clock.now(),
+        }
+    }
+
+    /// Returns whether a failure ends the conversation.
+    pub(super) fn is_terminating(&self, failure: &Failure) -> bool {
+        let bucket = self.settings.classifier.classify(&failure.category);
+        bucket == ErrorBucket::SessionTerminating
+    }
+}
+
+const fn is_failure(outcome: &StoredOutcome) -> bool {
+    matches!(outcome.kind, OutcomeKind::Errored | OutcomeKind::Cancelled)
+}
+
+/// Returns whether an outcome settles a key for good.
+///
+/// A failure does only if the same message can never succeed, or if its turn was cancelled.
+fn is_final(outcome: &StoredOutcome) -> bool {
+    if !is_failure(outcome) {
+        return true;
+    }
+    if outcome.body.get(TRANSIENT).is_some() {
+        return false;
+    }
+    let category = outcome.body.get("category").and_then(Value::as_str);
+    let category = category.unwrap_or_default();
+    let bucket = outcome.body.get("bucket").and_then(Value::as_str);
+    category == TURN_CANCELLED || bucket == Some(ErrorBucket::SessionTerminating.as_str())
+}
+
+/// The position in the history of the message of a failed turn.
+fn said(failed: &StoredOutcome, work: Option<&EntryPayload>) -> Option<u64> {
+    if let Some(EntryPayload::Continue { said, .. }) = work {
+        return *said;
+    }
+    match failed.body.get(RESUMABLE) {
+        Some(resumable) => resumable.get("said").and_then(Value::as_u64),
+        // An earlier version did not note it.
+        None => failed.replies_from.checked_sub(1),
+    }
+}
+
+/// The work with which a failed entry is tried again.
+fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayload {
+    let resumable = failed.body.get(RESUMABLE);
+    let said = said(failed, work.as_ref());
+    let decision = match work {
+        // A signal of a turn in which nothing happened keeps its suspension.
+        Some(work @ EntryPayload::Message { .. }) => return work,
+        Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() => return work,
+        Some(EntryPayload::Resume { payload, .. }) => Some(payload),
+        Some(EntryPayload::Continue { decision, .. }) => decision,
+        None => None,
+    };
+    let guarded = resumable.and_then(|resumable| resumable.get("guarded")?.as_array());
+    EntryPayload::Continue {
+        invocation_id: failed.invocation_id.clone(),
+        said,
+        upto: failed.replies_to,
+        guarded: guarded.cloned().unwrap_or_default(),
+        decision,
+    }
+}
