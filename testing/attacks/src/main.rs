@@ -28,6 +28,7 @@ const AREAS: &[&[Attack]] = &[
     author::display::ATTACKS,
     author::paths::ATTACKS,
     author::settings::ATTACKS,
+    author::settings_hosts::ATTACKS,
     author::inspection::ATTACKS,
     author::trust::ATTACKS,
     model::approval::ATTACKS,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::attack::{Arena, Attack, Confinement, Failure, Outcome};
 use crate::open::OPEN;
-use crate::scene::{Scene, model, words};
+use crate::scene::{Scene, model, traffic, words};
 
 /// The number of attacks that run at once.
 const THREADS: usize = 4;
@@ -110,14 +110,15 @@ fn is_unavailable(arena: &Arena, confinement: Confinement) -> bool {
     };
     let runs = || -> Result<bool, Failure> {
         let scene = Scene::new(&arena)?;
-        let server = model(&[("t", words(["ok"]))])?;
+        let server = model(&[("t", words(["34"]))])?;
         scene.file(
             "p.md",
-            "<config model=\"m\"/>\n<tool name=\"t\" command=\"echo\"/>\n",
+            "<config model=\"m\"/>\n<tool name=\"t\" command=\"expr 1200 +\"/>\n",
         )?;
         let run = scene.logue(["run", "--no-save", "p.md", "go"]);
         run.with_server(&server).with_trust().run()?;
-        Ok(server.received().len() == 2)
+        // The arguments contain no result: without a running command, no attack would show anything.
+        Ok(traffic(&server).contains("1234"))
     };
     !runs().unwrap_or(false)
 }

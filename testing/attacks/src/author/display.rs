@@ -17,6 +17,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack::author("display-view", TERMINAL, view),
     Attack::model("display-arguments", TERMINAL, arguments),
     Attack::model("display-mcp-arguments", TERMINAL, mcp_arguments),
+    Attack::model(
+        "display-spelled-arguments",
+        "a question shows what a call says",
+        spelled_arguments,
+    ),
     Attack::model("display-mcp-description", TERMINAL, mcp_description),
     Attack::model("display-answer", TERMINAL, answer),
     Attack::model("display-server-error", TERMINAL, server_error),
@@ -325,11 +330,31 @@ fn ambiguous_arguments(arena: &Arena) -> Outcome {
     let mut shown: Vec<String> = Vec::new();
     for words in vectors {
         let text = question(&scene, &[("t", json!({"arguments": words}))])?;
+        let lines = text.lines().filter(|line| line.contains("\u{2502}"));
+        let call = lines.collect::<Vec<_>>().concat();
+        control(call.contains("echo"), format!("no call is shown: {text}"))?;
         promise(
-            !shown.contains(&text),
+            !shown.contains(&call),
             format!("{words:?} looks like another call"),
         )?;
-        shown.push(text);
+        shown.push(call);
     }
     Ok(())
+}
+
+/// Spells a word with escapes of JSON, which a question must decode.
+fn spelled_arguments(arena: &Arena) -> Outcome {
+    let scene = Scene::new(arena)?;
+    serve(&scene, "plain")?;
+    let spelled = "{\"text\": \"\\u0072\\u006d -\\u0072f everything\"}";
+    let call = testkit::Answer::text("").with_call("c0", "t", spelled);
+    let server = answers(vec![call])?;
+    let run = scene.logue(["run", "--no-save", "--permission", "*=ask", "p.md", "go"]);
+    let run = run.with_server(&server).with_trust();
+    let text = screen(run.into_command(), &[("/?] ", "n\n")])?;
+    control(server.received().len() == 2, "the turn does not go on")?;
+    promise(
+        text.contains("rm -rf everything"),
+        format!("the words are shown as escapes: {text}"),
+    )
 }

@@ -5,4 +5,5 @@ pub(crate) mod display;
 pub(crate) mod inspection;
 pub(crate) mod paths;
 pub(crate) mod settings;
+pub(crate) mod settings_hosts;
 pub(crate) mod trust;

@@ -74,30 +74,10 @@ pub(crate) const ATTACKS: &[Attack] = &[
         "a checkout does not trust itself",
         trust_directories,
     ),
-    Attack::author(
-        "settings-mcp-bearer",
-        "a checkout sends no key to an MCP server",
-        mcp_bearer,
-    ),
-    Attack::author(
-        "settings-private-host",
-        "a checkout opens no private address",
-        private_host,
-    ),
-    Attack::author(
-        "settings-telemetry",
-        "a checkout sends traces nowhere",
-        telemetry,
-    ),
-    Attack::author(
-        "settings-search-key",
-        "a checkout sends no key to a search engine",
-        search_key,
-    ),
 ];
 
 /// Returns the first values, if the file is the user's, and the second ones if it is a checkout's.
-fn written(scene: &Scene, is_own: bool, tools: &str, tables: &str) -> Outcome {
+pub(super) fn written(scene: &Scene, is_own: bool, tools: &str, tables: &str) -> Outcome {
     drop(fs::remove_file(scene.work().join("logue.toml")));
     scene.configure("", "")?;
     if is_own {
@@ -114,7 +94,7 @@ fn written(scene: &Scene, is_own: bool, tools: &str, tables: &str) -> Outcome {
 }
 
 /// Trusts the prompt `p.md`, not the settings beside it.
-fn trust(scene: &Scene) -> Outcome {
+pub(super) fn trust(scene: &Scene) -> Outcome {
     drop(fs::remove_file(scene.work().join("logue.toml")));
     let ran = scene.logue(["trust", "add", "p.md"]).run()?;
     control(
@@ -123,7 +103,7 @@ fn trust(scene: &Scene) -> Outcome {
     )
 }
 
-fn run(scene: &Scene, server: &ModelServer) -> Result<Ran, Failure> {
+pub(super) fn run(scene: &Scene, server: &ModelServer) -> Result<Ran, Failure> {
     let run = scene.logue(["run", "-o", "t.md", "p.md", "go"]);
     let ran = run.with_server(server).run();
     drop(fs::remove_file(scene.work().join("t.md")));
@@ -200,6 +180,15 @@ fn key_name(arena: &Arena) -> Outcome {
         )?;
         let is_sent = text.contains(SECRET) || text.contains(KEY);
         promise(is_own || !is_sent, "the key was sent")?;
+        // Not even to a server that the user has named.
+        written(&scene, is_own, "", "[model]\napi_key_env = \"CLOUD_KEY\"\n")?;
+        let server = answers(Vec::new())?;
+        let run = scene.logue(["run", "--no-save", "p.md"]);
+        let run = run.with_server(&server).with_env("OPENAI_API_KEY", "");
+        run.with_env("CLOUD_KEY", SECRET).run()?;
+        let is_sent = traffic(&server).contains(SECRET);
+        control(!is_own || is_sent, "the user's own key is not sent")?;
+        promise(is_own || !is_sent, "the key was sent to the user's server")?;
     }
     Ok(())
 }
@@ -407,106 +396,6 @@ fn trust_directories(arena: &Arena) -> Outcome {
         let has_run = !scene.text("marks").is_empty();
         control(!is_own || has_run, "the user's own setting has no effect")?;
         promise(is_own || !has_run, "the checkout was trusted")?;
-    }
-    Ok(())
-}
-
-fn mcp_bearer(arena: &Arena) -> Outcome {
-    let scene = Scene::new(arena)?;
-    for is_own in [true, false] {
-        let mcp = answers(Vec::new())?;
-        let url = mcp.base_url().replace("/v1", "/mcp");
-        let host = url
-            .trim_start_matches("http://")
-            .trim_end_matches("/mcp")
-            .to_owned();
-        let prompt = format!("<config model=\"m\"/>\n<tool mcp_server=\"{url}\"/>\n");
-        scene.file("p.md", prompt)?;
-        trust(&scene)?;
-        let setting = format!("[mcp.servers.\"{url}\"]\nbearer_env = \"CLOUD_KEY\"\n");
-        written(&scene, is_own, "", &setting)?;
-        let server = answers(Vec::new())?;
-        let run = scene.logue(["run", "--no-save", "--allow-host", &host, "p.md", "go"]);
-        let run = run.with_server(&server);
-        run.with_env("CLOUD_KEY", SECRET).run()?;
-        let is_sent = traffic(&mcp).contains(SECRET);
-        control(!is_own || is_sent, "the user's own key is not sent")?;
-        promise(is_own || !is_sent, "the key was sent")?;
-    }
-    Ok(())
-}
-
-fn private_host(arena: &Arena) -> Outcome {
-    let scene = Scene::new(arena)?;
-    for is_own in [true, false] {
-        let page = answers(Vec::new())?;
-        let host = page
-            .base_url()
-            .trim_start_matches("http://")
-            .replace("/v1", "");
-        scene.file(
-            "p.md",
-            format!("<config model=\"m\"/>\n<user><doc src=\"http://{host}/\"/></user>\n"),
-        )?;
-        written(
-            &scene,
-            is_own,
-            "",
-            &format!("[network]\nallowed_hosts = [{host:?}]\n"),
-        )?;
-        let server = answers(Vec::new())?;
-        run(&scene, &server)?;
-        let was_reached = !page.received().is_empty();
-        control(!is_own || was_reached, "the user's own host is not fetched")?;
-        promise(is_own || !was_reached, "the address was fetched")?;
-    }
-    Ok(())
-}
-
-fn telemetry(arena: &Arena) -> Outcome {
-    let scene = Scene::new(arena)?;
-    scene.file("p.md", "<config model=\"m\"/>\n<user>q</user>\n")?;
-    let collector = answers(Vec::new())?;
-    let endpoint = collector.base_url();
-    scene.file(
-        "logue.toml",
-        format!("[telemetry]\nendpoint = {endpoint:?}\n"),
-    )?;
-    let server = answers(Vec::new())?;
-    run(&scene, &server)?;
-    promise(collector.received().is_empty(), "traces were sent")?;
-    fs::remove_file(scene.work().join("logue.toml"))?;
-    run(&scene, &server)?;
-    control(!server.received().is_empty(), "the prompt does not run")
-}
-
-fn search_key(arena: &Arena) -> Outcome {
-    let scene = Scene::new(arena)?;
-    scene.file(
-        "p.md",
-        "<config model=\"m\"/>\n<tool name=\"browser.search\"/>\n",
-    )?;
-    trust(&scene)?;
-    for is_own in [true, false] {
-        let engine = answers(Vec::new())?;
-        let host = engine
-            .base_url()
-            .trim_start_matches("http://")
-            .replace("/v1", "");
-        let setting = format!(
-            "[browser]\nsearch = \"http://{host}/?q={{query}}\"\nkey_env = \"CLOUD_KEY\"\n"
-        );
-        written(&scene, is_own, "", &setting)?;
-        let server = model(&[("browser_search", serde_json::json!({"query": "x"}))])?;
-        let run = scene.logue(["run", "--no-save", "--allow-host", &host, "p.md", "go"]);
-        let run = run.with_server(&server);
-        let ran = run.with_env("CLOUD_KEY", SECRET).run()?;
-        let is_sent = traffic(&engine).contains(SECRET);
-        control(
-            !is_own || is_sent,
-            format!("the user's own key is not sent: {}", ran.text()),
-        )?;
-        promise(is_own || !is_sent, "the key was sent")?;
     }
     Ok(())
 }

@@ -169,8 +169,15 @@ fn denied_then_approved(arena: &Arena) -> Outcome {
         server.received().len() == 2,
         "the denied turn does not go on",
     )?;
-    decide(&scene, &server, ["signal", &signal, "--approve"])?;
-    promise(scene.text("runs").is_empty(), "the denied call ran")
+    promise(scene.text("runs").is_empty(), "the denied call ran")?;
+    let approve = scene.logue(["signal", &signal, "--approve"]);
+    let ran = approve.with_server(&server).with_trust().run()?;
+    promise(
+        scene.text("runs").is_empty(),
+        "the denied call ran after an approval",
+    )?;
+    // A script that approves must not take the denial for its success.
+    promise(ran.status != Some(0), "the approval seemed to succeed")
 }
 
 fn approved_twice(arena: &Arena) -> Outcome {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::attack::{Arena, Attack, Failure, Outcome, control, promise};
-use crate::scene::{Scene, answers, model};
+use crate::scene::{Scene, model};
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack::model(
@@ -28,17 +29,32 @@ fn seconds(arena: &Arena, calls: usize) -> Result<f64, Failure> {
         "p.md",
         "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n",
     )?;
-    let answer = (0..calls).fold(testkit::Answer::text(""), |answer, at| {
-        answer.with_call(format!("c{at}"), "absent", "{}")
+    let event = |at: usize, call: Value| {
+        let mut call = call;
+        call["index"] = json!(at);
+        let delta = json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+        format!("data: {delta}\n\n")
+    };
+    // All calls begin before the first one continues.
+    let begins = (0..calls).map(|at| {
+        let function = json!({"name": "absent", "arguments": "{"});
+        event(at, json!({"id": format!("c{at}"), "function": function}))
     });
-    let server = answers(vec![answer])?;
+    let ends = (0..calls).map(|at| event(at, json!({"function": {"arguments": "}"}})));
+    let stream: String = begins.chain(ends).collect();
+    let stream = format!("{stream}data: [DONE]\n\n").into_bytes();
+    let replies = vec![
+        Reply::Body("text/event-stream", stream),
+        Reply::Answer(Answer::text("done")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole)?;
     let started = Instant::now();
     let run = scene.logue(["run", "--no-save", "p.md", "go"]);
     let ran = run
         .with_server(&server)
         .run_within(Duration::from_secs(60))?;
     promise(ran.has_ended, format!("{calls} calls take over a minute"))?;
-    control(!server.received().is_empty(), "the prompt does not run")?;
+    control(server.received().len() == 2, "the calls were not answered")?;
     Ok(started.elapsed().as_secs_f64())
 }
 
