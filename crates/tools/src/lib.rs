@@ -67,6 +67,7 @@ mod fn_tool;
 pub mod mcp;
 mod output;
 mod patch;
+mod private_file;
 mod private_folder;
 mod roots;
 mod router;
@@ -92,6 +93,7 @@ pub use fetch::{
 pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
+pub use private_file::{FileOwners, PrivateFileError, replace_private_file};
 pub use private_folder::private_folder;
 pub use roots::{EntryKind, FolderHandle, OpenedFile, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning, ToolRequest};

@@ -5,17 +5,16 @@
 //! gets a stale response.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_model::SamplingSettings;
-use logue_tools::private_folder;
+use logue_tools::{FileOwners, private_folder, replace_private_file};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::private;
 use crate::transcript::redaction::Redaction;
 
 /// The maximum number of cached responses; the oldest are removed.
@@ -27,6 +26,7 @@ pub struct ResponseCache {
     folder: PathBuf,
     lifetime: Duration,
     redaction: Redaction,
+    owners: FileOwners,
 }
 
 impl ResponseCache {
@@ -36,7 +36,14 @@ impl ResponseCache {
             folder,
             lifetime,
             redaction: Redaction::default(),
+            owners: FileOwners::default(),
         }
+    }
+
+    /// Sets the users whose responses are used.
+    #[must_use]
+    pub fn with_owners(self, owners: FileOwners) -> Self {
+        Self { owners, ..self }
     }
 
     /// Excludes responses that match a pattern.
@@ -48,12 +55,14 @@ impl ResponseCache {
 
     /// Returns the cached response for a key, unless it has expired.
     pub fn get(&self, key: &str) -> Option<String> {
-        let path = self.folder.join(key);
-        let age = SystemTime::now().duration_since(fs::metadata(&path).ok()?.modified().ok()?);
+        let mut file = self.owners.open(&self.folder.join(key)).ok()?;
+        let age = SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?);
         if age.is_ok_and(|age| age > self.lifetime) {
             return None;
         }
-        fs::read_to_string(path).ok()
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     /// Caches a response.
@@ -64,19 +73,9 @@ impl ResponseCache {
             return;
         }
         let made = private_folder(&self.folder);
-        let written = made.and_then(|()| {
-            // The final name never leads to an incomplete response.
-            let unfinished = self.folder.join(format!("{key}.{}", std::process::id()));
-            let mut file = private(
-                fs::OpenOptions::new()
-                    .write(true)
-                    .create(true)
-                    .truncate(true),
-            )
-            .open(&unfinished)?;
-            file.write_all(answer.as_bytes())?;
-            fs::rename(&unfinished, self.folder.join(key))
-        });
+        // The final name never leads to an incomplete response.
+        let path = self.folder.join(key);
+        let written = made.and_then(|()| replace_private_file(&path, answer.as_bytes()));
         if written.is_ok() {
             self.prune();
         }

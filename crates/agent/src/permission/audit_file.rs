@@ -1,16 +1,16 @@
 //! The audit of a conversation in a file: an append-only log beside the conversation.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_harness::{BoxFuture, Clock};
-use logue_tools::private_folder;
+use logue_tools::{FileOwners, private_folder};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::{private, sync_folder};
+use crate::files::atomic_file::sync_folder;
 use crate::permission::audit::{AuditError, AuditLog, AuditRecord};
 use crate::transcript::redaction::Redaction;
 
@@ -21,6 +21,7 @@ use crate::transcript::redaction::Redaction;
 #[derive(Clone)]
 pub struct AuditFile {
     path: PathBuf,
+    owners: FileOwners,
     file: String,
     redaction: Redaction,
     clock: Arc<dyn Clock>,
@@ -35,10 +36,17 @@ impl AuditFile {
         let file = file.display().to_string();
         Self {
             path: folder.join(name_of(&file)),
+            owners: FileOwners::default(),
             file,
             redaction,
             clock,
         }
+    }
+
+    /// Sets the users whose log is continued.
+    #[must_use]
+    pub fn with_owners(self, owners: FileOwners) -> Self {
+        Self { owners, ..self }
     }
 
     /// Reads the log of a conversation, oldest record first.
@@ -46,15 +54,17 @@ impl AuditFile {
     /// Returns no records if there is no log. A line that a crash cut off is left out.
     ///
     /// # Errors
-    /// Returns an error if the log exists and cannot be read.
-    pub fn read(folder: &Path, file: &Path) -> io::Result<Vec<Value>> {
+    /// Returns an error if the log exists and cannot be read, or belongs to none of `owners`.
+    pub fn read(folder: &Path, file: &Path, owners: FileOwners) -> io::Result<Vec<Value>> {
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let path = folder.join(name_of(&file.display().to_string()));
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
+        let mut text = Vec::new();
+        let opened = owners.open(&path);
+        match opened.and_then(|mut log| log.read_to_end(&mut text)) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
-        };
+        }
         let lines = text.split(|byte| *byte == b'\n');
         Ok(lines
             .filter_map(|line| serde_json::from_slice(line).ok())
@@ -76,9 +86,7 @@ impl AuditFile {
         if let Some(folder) = self.path.parent() {
             private_folder(folder)?;
         }
-        let is_new = !self.path.exists();
-        let mut options = OpenOptions::new();
-        let mut log = private(options.read(true).append(true).create(true)).open(&self.path)?;
+        let (mut log, is_new) = self.owners.open_to_append(&self.path)?;
         log.lock()?;
         if !ends_a_line(&mut log)? {
             lines.insert(0, '\n');

@@ -30,12 +30,13 @@ impl TrustFile {
         name: &str,
     ) -> Option<(String, String)> {
         let digest = before.files.get(name)?.strip_prefix("sha256:")?;
-        let old = text_of(&self.texts().join(file_name(digest)?), digest)?;
+        let copy = self.texts().join(file_name(digest)?);
+        let old = text_of(self.owners().open(&copy).ok()?, digest)?;
         let (path, content) = grant.file(name)?;
         let FileContent::Hashed(digest) = content else {
             return None;
         };
-        Some((old, text_of(path, digest)?))
+        Some((old, text_of(File::open(path).ok()?, digest)?))
     }
 
     /// Keeps copies of the covered text files of a grant.
@@ -48,7 +49,8 @@ impl TrustFile {
         }
         for (path, content) in grant.all_files() {
             if let FileContent::Hashed(digest) = content
-                && let Some(text) = text_of(path, digest)
+                && let Ok(file) = File::open(path)
+                && let Some(text) = text_of(file, digest)
                 && let Some(name) = file_name(digest)
             {
                 drop(write_new(&folder.join(name), &text));
@@ -94,9 +96,8 @@ fn file_name(digest: &str) -> Option<&str> {
 }
 
 /// Reads a text file of limited size; `None` if its content has another hash.
-fn text_of(path: &Path, digest: &str) -> Option<String> {
+fn text_of(file: File, digest: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
     let fits = bytes.len() as u64 <= MAX_BYTES;
     let is_it = fits && format!("{:x}", Sha256::digest(&bytes)) == digest;

@@ -1,15 +1,15 @@
 //! The file with the prompts that the user trusts.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use logue_harness::Timestamp;
-use logue_tools::{FolderHandle, ServerAccess, private_folder};
+use logue_tools::{FileOwners, FolderHandle, ServerAccess, private_folder};
 use serde::{Deserialize, Serialize};
 
-use crate::files::atomic_file::{private, temporary};
+use crate::files::atomic_file::temporary;
 use crate::trust::folder_trust::TrustedFolder;
 use crate::trust::form::path_text;
 use crate::trust::grant::Grant;
@@ -18,10 +18,11 @@ use crate::trust::grant::Grant;
 ///
 /// The file is private and replaced as a whole, under a lock of the operating system on a file
 /// beside it. A damaged file is an error instead of an empty list, so that no entry is lost
-/// unnoticed.
+/// unnoticed. So is a file that another user could have written.
 #[derive(Clone, Debug)]
 pub struct TrustFile {
     path: PathBuf,
+    owners: FileOwners,
 }
 
 /// A trusted prompt.
@@ -92,12 +93,25 @@ impl TrustEntries {
 impl TrustFile {
     /// Names the file, which need not exist.
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            owners: FileOwners::default(),
+        }
+    }
+
+    /// Sets the users whose file is obeyed.
+    #[must_use]
+    pub fn with_owners(self, owners: FileOwners) -> Self {
+        Self { owners, ..self }
     }
 
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn owners(&self) -> FileOwners {
+        self.owners
     }
 
     /// Returns every trusted prompt, the oldest first.
@@ -117,8 +131,10 @@ impl TrustFile {
     }
 
     fn content(&self) -> io::Result<TrustEntries> {
-        match std::fs::read(&self.path) {
-            Ok(text) => TrustEntries::parse(&text),
+        let mut text = Vec::new();
+        let opened = self.owners.open(&self.path);
+        match opened.and_then(|mut file| file.read_to_end(&mut text)) {
+            Ok(_) => TrustEntries::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TrustEntries::default()),
             Err(error) => Err(error),
         }
@@ -239,9 +255,8 @@ impl TrustFile {
 
     /// Held until dropped. The file stays: a new file would be another lock.
     fn lock(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(false);
-        let file = private(options).open(self.path.with_extension("lock"))?;
+        let path = self.path.with_extension("lock");
+        let (file, _) = self.owners.open_to_append(&path)?;
         file.lock()?;
         Ok(file)
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use etcetera::BaseStrategy as _;
+use etcetera::BaseStrategy;
+use logue_tools::FileOwners;
 
 /// Returns the value of an environment variable that is not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
@@ -26,4 +27,10 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
 pub(crate) fn data_folder() -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.data_dir().join("logue"))
+}
+
+/// Returns the users whose files are obeyed as those of this user.
+pub(crate) fn file_owners() -> FileOwners {
+    let folders = etcetera::choose_base_strategy().ok();
+    FileOwners::new(folders.as_ref().map(BaseStrategy::home_dir))
 }

@@ -11,6 +11,7 @@ use logue_harness::BoxFuture;
 use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
+use crate::setup::environment::{data_folder, file_owners};
 use crate::setup::output::Output;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::settings::{Settings, TrustSettings};
@@ -139,19 +140,18 @@ pub(crate) fn audit_of(file: &Path, writes: bool, settings: &Settings) -> Arc<dy
 
 fn file_audit(file: &Path, settings: &Settings) -> Arc<dyn AuditLog> {
     match audit_folder() {
-        Some(folder) => Arc::new(AuditFile::new(
-            &folder,
-            file,
-            settings.redaction.clone(),
-            Arc::new(logue_harness::SystemClock),
-        )),
+        Some(folder) => {
+            let (redaction, clock) = (settings.redaction.clone(), logue_harness::SystemClock);
+            let log = AuditFile::new(&folder, file, redaction, Arc::new(clock));
+            Arc::new(log.with_owners(file_owners()))
+        }
         None => Arc::new(MissingAudit),
     }
 }
 
 /// Returns the directory of the audits of files.
 pub(crate) fn audit_folder() -> Option<PathBuf> {
-    crate::setup::environment::data_folder().map(|folder| folder.join("audit"))
+    data_folder().map(|folder| folder.join("audit"))
 }
 
 /// An audit that omits calls that only read.

@@ -1,14 +1,18 @@
 //! The session store and the ids of its records.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
 use logue_harness::store::{SessionInfo, SharedStore, StoreError};
 use logue_store::open_store;
+use logue_tools::PrivateFileError;
 
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
+use crate::setup::environment::file_owners;
 use crate::setup::settings::Settings;
 
 /// Opens the store.
@@ -17,7 +21,51 @@ pub(crate) fn open(arguments: &StoreArgs, settings: &Settings) -> Result<SharedS
         CliError::user("store_unavailable", "no directory for sessions")
             .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
-    open_store(&url).map_err(|error| store_failure(&error))
+    open_at(&url)
+}
+
+/// Opens the store at an address.
+///
+/// # Errors
+/// Returns an error if it cannot be opened, or if another user could have written it.
+pub(crate) fn open_at(url: &str) -> Result<SharedStore, CliError> {
+    if let Some(file) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        check_owner(Path::new(file))?;
+    }
+    open_store(url).map_err(|error| store_failure(&error))
+}
+
+/// Checks that no other user has written a database or can replace it.
+///
+/// SQLite opens it by its path, and its journals beside it, so the directory is checked as well.
+fn check_owner(file: &Path) -> Result<(), CliError> {
+    let owners = file_owners();
+    let check_file = |path: &Path| match owners.check(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        checked => checked.map_err(|error| refusal(path, &error)),
+    };
+    check_file(file)?;
+    // SQLite writes its journals beside the file that a link leads to.
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    for suffix in ["-wal", "-journal", "-shm"] {
+        let mut journal = real.as_os_str().to_owned();
+        journal.push(suffix);
+        check_file(Path::new(&journal))?;
+    }
+    let folder = real
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    match owners.check_folder(folder.unwrap_or(Path::new("."))) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        checked => checked.map_err(|error| refusal(file, &error)),
+    }
+}
+
+fn refusal(file: &Path, error: &io::Error) -> CliError {
+    let message = format!("{}: {error}", file.display());
+    let help = PrivateFileError::in_error(error)
+        .map_or("check the path and its permissions", PrivateFileError::help);
+    CliError::user("store_unavailable", message).with_help(help)
 }
 
 /// Returns the URL of the store; the flag takes precedence over the settings.

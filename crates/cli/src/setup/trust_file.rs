@@ -4,13 +4,15 @@ use std::io;
 use std::path::Path;
 
 use logue_agent::{TrustFile, TrustedFolder};
+use logue_tools::PrivateFileError;
 
 use crate::exit::CliError;
-use crate::setup::environment::{data_folder, variable};
+use crate::setup::environment::{data_folder, file_owners, variable};
 
 /// Returns the file of trusted prompts, or `None` without a user data directory.
 pub(crate) fn file() -> Option<TrustFile> {
-    data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
+    let file = data_folder().map(|folder| TrustFile::new(folder.join("trust.json")));
+    file.map(|file| file.with_owners(file_owners()))
 }
 
 /// Returns whether `LOGUE_TRUST` trusts every prompt and every directory.
@@ -36,6 +38,9 @@ pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> CliError {
         "cannot read or write the trusted prompts: {}: {error}",
         file.path().display()
     );
-    CliError::user("trust_unavailable", message)
-        .with_help("check the file and its permissions; without it no prompt is trusted")
+    let help = PrivateFileError::in_error(error).map_or(
+        "check the file and its permissions; without it no prompt is trusted",
+        PrivateFileError::help,
+    );
+    CliError::user("trust_unavailable", message).with_help(help)
 }

@@ -37,6 +37,7 @@ mod mcp;
 mod missing_files;
 mod network;
 mod payloads;
+mod private_files;
 mod program;
 mod project_grants;
 mod provider_errors;

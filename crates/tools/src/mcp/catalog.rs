@@ -1,7 +1,7 @@
 //! Tool catalogs of servers and their cache.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use rmcp::model::{ListToolsResult, Tool};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::private_folder;
+use crate::{FileOwners, private_folder, replace_private_file};
 
 /// Maximum number of tools per server.
 pub(crate) const MAX_TOOLS: usize = 1_000;
@@ -66,12 +66,23 @@ fn offer(tool: Tool) -> Offer {
 pub struct CatalogCache {
     folder: PathBuf,
     lifetime: Duration,
+    owners: FileOwners,
 }
 
 impl CatalogCache {
     /// Creates a cache in `folder`, which is created on first use.
     pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
-        Self { folder, lifetime }
+        Self {
+            folder,
+            lifetime,
+            owners: FileOwners::default(),
+        }
+    }
+
+    /// Sets the users whose catalogs are used.
+    #[must_use]
+    pub fn with_owners(self, owners: FileOwners) -> Self {
+        Self { owners, ..self }
     }
 
     /// Returns the cache file of a server identified by `identity`.
@@ -82,13 +93,16 @@ impl CatalogCache {
     }
 
     pub(crate) fn get(&self, file: &Path) -> Option<Catalog> {
-        let written = fs::metadata(file).ok()?.modified().ok()?;
+        let mut file = self.owners.open(file).ok()?;
+        let written = file.metadata().ok()?.modified().ok()?;
         // A modification time in the future has an unknown age.
         let age = SystemTime::now().duration_since(written).ok()?;
         if age > self.lifetime {
             return None;
         }
-        let value: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
+        let value: Value = serde_json::from_slice(&text).ok()?;
         let read = |offer: &Value| {
             let text = |key: &str| offer.get(key)?.as_str().map(str::to_owned);
             Some(Offer {
@@ -110,16 +124,9 @@ impl CatalogCache {
             })
         });
         let text = Value::Array(offers.collect()).to_string();
-        let written = private_folder(&self.folder).and_then(|()| {
-            // The rename is atomic, so a catalog is never read partially.
-            let unfinished = file.with_extension(std::process::id().to_string());
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            private(&mut options)
-                .open(&unfinished)?
-                .write_all(text.as_bytes())?;
-            fs::rename(&unfinished, file)
-        });
+        // A catalog is never read partially.
+        let written =
+            private_folder(&self.folder).and_then(|()| replace_private_file(file, text.as_bytes()));
         drop(written);
     }
 
@@ -128,16 +135,6 @@ impl CatalogCache {
         // The file may not exist.
         drop(fs::remove_file(file));
     }
-}
-
-/// Restricts new files to their owner.
-pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options
 }
 
 #[cfg(test)]

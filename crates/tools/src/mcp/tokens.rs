@@ -1,25 +1,33 @@
 //! OAuth tokens in files that only their owner can read.
 
-use std::fs;
-use std::io::Write as _;
+use std::io::Read as _;
 use std::path::PathBuf;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::catalog::private;
-use crate::private_folder;
+use crate::{FileOwners, private_folder, replace_private_file};
 
 /// A directory with one private token file per server.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
     folder: PathBuf,
+    owners: FileOwners,
 }
 
 impl TokenStore {
     /// Creates a store in `folder`, which is created on first use.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            owners: FileOwners::default(),
+        }
+    }
+
+    /// Sets the users whose tokens are used.
+    #[must_use]
+    pub fn with_owners(self, owners: FileOwners) -> Self {
+        Self { owners, ..self }
     }
 
     /// Returns the token file of a server.
@@ -28,19 +36,14 @@ impl TokenStore {
     }
 
     pub(crate) fn get(&self, url: &str) -> Option<Value> {
-        serde_json::from_slice(&fs::read(self.file(url)).ok()?).ok()
+        let mut file = self.owners.open(&self.file(url)).ok()?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 
     pub(crate) fn put(&self, url: &str, grant: &Value) -> std::io::Result<()> {
         private_folder(&self.folder)?;
-        let file = self.file(url);
-        let unfinished = file.with_extension(std::process::id().to_string());
-        // An older file may have other permissions.
-        drop(fs::remove_file(&unfinished));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        let mut stream = private(&mut options).open(&unfinished)?;
-        stream.write_all(grant.to_string().as_bytes())?;
-        fs::rename(unfinished, file)
+        replace_private_file(&self.file(url), grant.to_string().as_bytes())
     }
 }

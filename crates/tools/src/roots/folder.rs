@@ -114,6 +114,16 @@ impl FolderHandle {
         self.open_regular(name, OFlags::RDWR)
     }
 
+    /// Opens a regular file for reading and appending.
+    pub(crate) fn open_to_append(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OFlags::RDWR | OFlags::APPEND)
+    }
+
+    /// Returns the metadata of the directory.
+    pub(crate) fn own_metadata(&self) -> io::Result<Metadata> {
+        File::from(self.handle.try_clone()?).metadata()
+    }
+
     /// Returns the metadata of a regular file.
     ///
     /// # Errors

@@ -85,6 +85,11 @@ impl FolderHandle {
         self.open_regular(name, OpenOptions::new().read(true).write(true))
     }
 
+    /// Opens a regular file for reading and appending.
+    pub(crate) fn open_to_append(&self, name: &OsStr) -> io::Result<(File, Metadata)> {
+        self.open_regular(name, OpenOptions::new().read(true).append(true))
+    }
+
     /// Returns the metadata of a regular file.
     ///
     /// # Errors

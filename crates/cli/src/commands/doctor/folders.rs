@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_store::{open_store, redacted_address};
+use logue_store::redacted_address;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
 use crate::commands::sessions::amount;
 use crate::counted::counted;
 use crate::setup::settings::Settings;
-use crate::setup::store::{self, store_failure};
+use crate::setup::store;
 
 const STORE: &str = "store";
 
@@ -39,10 +39,9 @@ async fn store(url: &str) -> Finding {
                 .with_help("name another place: --store sqlite:PATH, LOGUE_STORE or [store] url")
         };
     }
-    let store = match open_store(url) {
+    let store = match store::open_at(url) {
         Ok(store) => store,
-        Err(error) => {
-            let failure = store_failure(&error);
+        Err(failure) => {
             let finding = Finding::bad(STORE, format!("{shown}: {}", failure.message));
             return failure.help.into_iter().fold(finding, Finding::with_help);
         }

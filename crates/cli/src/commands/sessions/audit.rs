@@ -6,12 +6,14 @@ use logue_agent::{AuditFile, AuditRecord, DecisionSource};
 use logue_harness::Timestamp;
 use logue_harness::store::SharedStore;
 use logue_source::ColorMode;
+use logue_tools::PrivateFileError;
 use serde_json::{Value, json};
 
 use crate::arguments::ShowArgs;
 use crate::commands::sessions::show::{body, heading};
 use crate::commands::sessions::{ago, known};
 use crate::exit::{CliError, Exit};
+use crate::setup::environment::file_owners;
 use crate::setup::permissions::audit_folder;
 use crate::setup::store::store_failure;
 use crate::setup::suspended;
@@ -30,9 +32,11 @@ pub(super) fn file_of(session: &str) -> Option<PathBuf> {
 pub(super) fn print_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let records = match audit_folder() {
         None => Vec::new(),
-        Some(folder) => AuditFile::read(&folder, file).map_err(|error| {
+        Some(folder) => AuditFile::read(&folder, file, file_owners()).map_err(|error| {
             let message = format!("cannot read the audit of `{}`: {error}", file.display());
-            CliError::user("E-SOURCE-READ", message)
+            let help = PrivateFileError::in_error(&error).map(PrivateFileError::help);
+            let error = CliError::user("E-SOURCE-READ", message);
+            help.into_iter().fold(error, CliError::with_help)
         })?,
     };
     print_records(

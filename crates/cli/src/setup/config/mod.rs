@@ -29,14 +29,14 @@ pub(crate) mod telemetry;
 pub(crate) mod tools;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{PermissionFile, Redaction};
 use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Severity, Source, Span};
 use logue_store::is_store_address;
-use logue_tools::{HostRule, SearchEngine};
+use logue_tools::{HostRule, PrivateFileError, SearchEngine};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
@@ -55,6 +55,7 @@ use crate::setup::config::redact::Redact;
 use crate::setup::config::run::{Prices, Run};
 use crate::setup::config::telemetry::Telemetry;
 use crate::setup::config::tools::Tools;
+use crate::setup::environment::file_owners;
 
 /// The tables of one file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -178,7 +179,7 @@ impl Layers {
         if let Some(file) = project.map(ConfigFile::read).transpose()?.flatten() {
             layers.read_project(&file, policy)?;
         }
-        if let Some(file) = user.map(ConfigFile::read).transpose()?.flatten() {
+        if let Some(file) = user.map(ConfigFile::read_own).transpose()?.flatten() {
             let layer = Layer::new(&file, Origin::User, file.table()?, &mut layers.redaction)?;
             layers.user = Some(layer);
         }
@@ -246,12 +247,30 @@ impl Layers {
 impl ConfigFile {
     /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(path: PathBuf) -> Result<Option<Self>, CliError> {
-        match std::fs::read_to_string(&path) {
+        let text = std::fs::read_to_string(&path);
+        Self::from_result(path, text)
+    }
+
+    /// Reads the file of the user; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, or if another user could have written it.
+    fn read_own(path: PathBuf) -> Result<Option<Self>, CliError> {
+        let mut text = String::new();
+        let opened = file_owners().open_linked(&path);
+        let result = opened.and_then(|mut file| file.read_to_string(&mut text));
+        Self::from_result(path, result.map(|_| text))
+    }
+
+    fn from_result(path: PathBuf, text: io::Result<String>) -> Result<Option<Self>, CliError> {
+        match text {
             Ok(text) => Ok(Some(Self { path, text })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
                 let message = format!("cannot read {}: {error}", path.display());
-                Err(CliError::user("E-CONFIG-INVALID", message))
+                let help = PrivateFileError::in_error(&error).map(PrivateFileError::help);
+                let error = CliError::user("E-CONFIG-INVALID", message);
+                Err(help.into_iter().fold(error, CliError::with_help))
             }
         }
     }

@@ -30,7 +30,7 @@ use crate::setup::config::mcp::McpServer;
 use crate::setup::config::model::Model;
 use crate::setup::config::run::OnCrashKey;
 use crate::setup::config::{Layer, Layers, Tables};
-use crate::setup::environment::{cache_folder, data_folder, state_folder, variable};
+use crate::setup::environment::{cache_folder, data_folder, file_owners, state_folder, variable};
 use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
@@ -185,6 +185,7 @@ fn caches(layers: &Layers) -> CacheSettings {
         .unwrap_or(24);
     let cache = |folder: Option<PathBuf>, hours: u64| {
         let cache = ResponseCache::new(folder?, Duration::from_hours(hours));
+        let cache = cache.with_owners(file_owners());
         Some(cache.without(layers.redaction.clone()))
     };
     CacheSettings {
@@ -224,8 +225,9 @@ fn mcp(layers: &Layers, home: Option<&Path>) -> McpOptions {
             }
         }
     }
-    let cache = cache
-        .map(|folder| CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60))));
+    let lifetime = Duration::from_secs(minutes.saturating_mul(60));
+    let cache = cache.map(|folder| CatalogCache::new(folder, lifetime).with_owners(file_owners()));
+    let tokens = state_folder().map(|folder| TokenStore::new(folder.join("mcp")));
     let seconds = |pick: fn(&Tables) -> Option<NonZeroU64>, default| {
         layers.nearest(pick).map_or(default, from_seconds)
     };
@@ -238,7 +240,7 @@ fn mcp(layers: &Layers, home: Option<&Path>) -> McpOptions {
         .with_output_bytes(output_bytes)
         .with_cache(cache)
         .with_cache_folders(cache_folder("mcp-servers"))
-        .with_tokens(state_folder().map(|folder| TokenStore::new(folder.join("mcp"))))
+        .with_tokens(tokens.map(|tokens| tokens.with_owners(file_owners())))
         .with_servers(servers)
 }
 
