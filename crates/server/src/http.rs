@@ -35,13 +35,22 @@ const MIN_TOKEN_CHARS: usize = 22;
 /// Characters of 128 random bits in hexadecimal digits.
 const MIN_HEX_CHARS: usize = 32;
 
-/// The least number of different characters; random tokens practically always have more.
-const MIN_DISTINCT_CHARS: usize = 8;
+/// The least number of characters that no simple rule predicts, of 22 or more.
+///
+/// Of a million random tokens, fewer than one has less.
+const MIN_NOVEL_CHARS: usize = 16;
+
+/// As [`MIN_NOVEL_CHARS`], of 32 or more hexadecimal digits.
+const MIN_NOVEL_HEX_CHARS: usize = 20;
+
+/// The rows of a keyboard.
+const KEY_ROWS: [&[u8]; 3] = [b"qwertyuiop", b"asdfghjkl", b"zxcvbnm"];
 
 impl BearerToken {
     /// A token of visible ASCII that can have 128 random bits.
     ///
-    /// That are 22 characters, or 32 if all are hexadecimal digits.
+    /// That are 22 characters, or 32 if all are hexadecimal digits. Repetitions, sequences as `abcd`
+    /// and rows of a keyboard do not count.
     ///
     /// # Errors
     /// Returns an error if a header cannot contain the token, or if it can be guessed.
@@ -53,16 +62,15 @@ impl BearerToken {
             return Err("a token consists of visible ASCII characters only");
         }
         let is_hex = token.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let least = if is_hex {
-            MIN_HEX_CHARS
+        let (least, novel) = if is_hex {
+            (MIN_HEX_CHARS, MIN_NOVEL_HEX_CHARS)
         } else {
-            MIN_TOKEN_CHARS
+            (MIN_TOKEN_CHARS, MIN_NOVEL_CHARS)
         };
-        let distinct: BTreeSet<u8> = token.bytes().collect();
-        if token.len() < least || distinct.len() < MIN_DISTINCT_CHARS {
+        if token.len() < least || novel_chars(token.as_bytes()) < novel {
             return Err(
                 "the token can be guessed: it requires 128 random bits, which are at least 32 \
-                 hexadecimal digits or 22 characters of base64url",
+                 hexadecimal digits or 22 characters of base64url, without repetitions and sequences",
             );
         }
         Ok(Self(token.into()))
@@ -77,6 +85,29 @@ impl BearerToken {
             .fold(0_u8, |found, (own, given)| found | (own ^ given));
         differences == 0 && own.len() == given.len()
     }
+}
+
+/// Returns the number of characters that neither continue a sequence nor repeat an earlier part.
+fn novel_chars(token: &[u8]) -> usize {
+    let mut parts = BTreeSet::new();
+    let mut is_novel = |at: usize| {
+        let start = at.saturating_sub(2);
+        let Some(part @ [first, second, third]) = token.get(start..=at) else {
+            return true;
+        };
+        let step = second.wrapping_sub(*first);
+        let is_sequence = third.wrapping_sub(*second) == step;
+        let is_row = are_neighbors(*first, *second) && are_neighbors(*second, *third);
+        parts.insert(part) && !is_sequence && !is_row
+    };
+    (0..token.len()).filter(|at| is_novel(*at)).count()
+}
+
+/// Returns whether two keys are side by side.
+fn are_neighbors(one: u8, other: u8) -> bool {
+    let keys = [one.to_ascii_lowercase(), other.to_ascii_lowercase()];
+    let is_pair = |pair: &[u8]| pair == keys || pair.iter().rev().eq(&keys);
+    KEY_ROWS.iter().any(|row| row.windows(2).any(is_pair))
 }
 
 impl fmt::Debug for BearerToken {

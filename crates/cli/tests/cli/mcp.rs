@@ -402,10 +402,31 @@ fn a_server_that_dies_in_concurrent_calls_fails_each_of_them() {
 }
 
 #[test]
+fn a_command_line_in_place_of_a_prompt_is_recognised() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), ["mcp", "list", "npx x"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("'stdio:npx x'"), "{}", ran.stderr);
+    let ran = run(folder.path(), ["mcp", "list", "gone.md"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("stdio:"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_token_that_can_be_guessed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("p.md"), "<user>Hi</user>").unwrap();
-    for token in ["a", "secret", "0123456789abcdef", &"ab".repeat(32)] {
+    for token in [
+        "a",
+        "secret",
+        "0123456789abcdef",
+        &"ab".repeat(32),
+        "abcdefghijklmnopqrstuvwxyz0123456789",
+        "zyxwvutsrqponmlkjihgfedcba9876543210",
+        "0123456789abcdef0123456789abcdef",
+        "qwertyuiopasdfghjklzxcvbnm1234567890",
+        &"Tr0ub4dor".repeat(6),
+    ] {
         for bind in ["0.0.0.0", "127.0.0.1"] {
             let arguments = [
                 "mcp", "serve", "--http", "0", "--bind", bind, "--token", token,

@@ -334,6 +334,10 @@ fn tokens_are_words_that_fit_into_a_header() {
         "0123456789abcdef",
         "0123456789abcdef0123456789abcde",
         &"ab".repeat(32),
+        "abcdefghijklmnopqrstuvwxyz0123456789",
+        "0123456789abcdef0123456789abcdef",
+        "qwertyuiopasdfghjklzxcvbnm1234567890",
+        &"Zm9vYmFyLXF1d".repeat(5),
         &format!("{long} x"),
     ] {
         assert!(BearerToken::new(bad).is_err(), "{bad:?}");
@@ -344,9 +348,31 @@ fn tokens_are_words_that_fit_into_a_header() {
     );
 }
 
+#[test]
+fn random_tokens_are_accepted() {
+    // A generator with a fixed start, so that the test has one outcome.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::from(state.to_be_bytes()[3])
+    };
+    let base64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (letters, length) in [(&base64[..], 22), (b"0123456789abcdef", 32)] {
+        for _ in 0..20_000 {
+            let token: Vec<u8> = (0..length)
+                .map(|_| letters[byte() % letters.len()])
+                .collect();
+            let token = String::from_utf8(token).unwrap();
+            assert!(BearerToken::new(&token).is_ok(), "{token}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_with_two_host_names_is_refused() {
-    let token = "0123456789abcdef".repeat(4);
+    let token = "8c1f0e5b7a93d264e0b59f3871ca4d26".to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let options = HttpOptions::new(BearerToken::new(&token).unwrap());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
-use logue_source::escape_line;
+use logue_source::{escape_line, quote_word};
 use logue_tools::mcp::LogFn;
 use logue_tools::{RootError, Roots, ServerToolRequest, ToolServers as _};
 use serde_json::json;
@@ -35,7 +35,13 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
         vec![wanted.with_roots(roots.clone())]
     } else {
         let path = Path::new(&arguments.from);
-        let mut servers = declared(path)?;
+        let mut servers = declared(path).map_err(|failure| match server_program(path) {
+            Some(server) => failure.with_help(format!(
+                "the program of a server is named by {}",
+                quote_word(&server)
+            )),
+            None => failure,
+        })?;
         if !servers.is_empty() && !arguments.trust {
             let access = require_trust(path, &settings, &servers)?;
             for wanted in &mut servers {
@@ -165,6 +171,13 @@ fn require_trust(
 
 fn unreadable(error: &RootError) -> CliError {
     CliError::user("E-SOURCE-READ", error.to_string())
+}
+
+/// Returns the address of a server program, if the words are a command line.
+fn server_program(words: &Path) -> Option<String> {
+    let text = words.to_str().filter(|_| !words.exists())?;
+    let is_command = text.contains(' ') || !text.contains(['.', '/']);
+    is_command.then(|| format!("stdio:{text}"))
 }
 
 /// Returns the servers that a prompt and its imports declare.
