@@ -14,6 +14,7 @@ pub(crate) fn is_hidden(character: char) -> bool {
         | '\u{200B}'..='\u{200F}'
         | '\u{2028}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}'
+        | '\u{2800}'
         | '\u{3164}'
         | '\u{FE00}'..='\u{FE0F}'
         | '\u{FEFF}'
@@ -30,9 +31,7 @@ pub(crate) fn is_hidden(character: char) -> bool {
 
 /// Returns whether a character is hidden, or looks like a space and is not one.
 pub(crate) fn is_deceptive(character: char) -> bool {
-    is_hidden(character)
-        || character == '\u{2800}'
-        || (character != ' ' && character.is_whitespace())
+    is_hidden(character) || (character != ' ' && character.is_whitespace())
 }
 
 /// The effect that a character has on a following joiner or style selector.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use logue_source::{ColorMode, escape_untrusted};
+use logue_source::{ColorMode, escape_line, escape_untrusted};
 use similar::TextDiff;
 
 /// The timeout of the search for the shortest diff; afterwards a longer one is used.
@@ -10,8 +10,9 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the diff of a file's content, or an empty text without changes.
 ///
-/// In a diff with colours, control characters of the file are escaped.
+/// The name is escaped. In a diff with colours, control characters of the file are escaped too.
 pub(super) fn unified(name: &str, old: &str, new: &str, style: ColorMode) -> String {
+    let name = escape_line(name);
     let mut configured = TextDiff::configure();
     let diff = configured.timeout(TIMEOUT).diff_lines(old, new);
     let text = diff

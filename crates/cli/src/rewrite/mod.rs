@@ -300,13 +300,14 @@ impl Work<'_> {
         for change in &made.changes {
             let place = source.place(change.span.start);
             summary.push_str(&format!(
-                "{place}: {}: {}\n",
+                "{}: {}: {}\n",
+                escape_line(&place),
                 change.what,
                 change.kind.reason()
             ));
         }
         if made.changes.is_empty() && new.is_some() {
-            summary.push_str(&format!("{}\n", source.name()));
+            summary.push_str(&format!("{}\n", escape_line(source.name())));
         }
         if passes {
             print_error(&summary);

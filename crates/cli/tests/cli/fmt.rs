@@ -83,6 +83,18 @@ fn a_diff_has_colours_where_they_are_wanted_and_drives_no_terminal() {
 }
 
 #[test]
+fn a_name_is_escaped_in_pipes_too() {
+    let name = "a\u{1b}[2J\u{2800}b.md";
+    let folder = folder(&[(name, "<user>a</user><user>b</user>\n")]);
+    for arguments in [&["fmt", "--diff"][..], &["fmt", "--check"], &["fmt"]] {
+        let ran = run(folder.path(), [arguments, &[name]].concat());
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!text.contains(['\u{1b}', '\u{2800}']), "{text:?}");
+        assert!(text.contains("a\\u{1b}[2J\\u{2800}b.md"), "{text:?}");
+    }
+}
+
+#[test]
 fn standard_input_goes_to_standard_output() {
     let folder = folder(&[]);
     let ran = run_with_input(folder.path(), &["fmt", "-"], LOOSE);
