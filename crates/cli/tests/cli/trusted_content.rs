@@ -304,6 +304,29 @@ fn peer() -> String {
 }
 
 #[test]
+fn nothing_is_written_below_the_name_of_a_covered_file() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"write_file\"/>\n\
+                  <tool name=\"deploy\" command=\"sh later.sh\"/>\n";
+    let paths = [
+        "logue.toml/x",
+        "Logue.toml/a/b",
+        "later.sh/x",
+        "p.md/x",
+        "sub/y",
+    ];
+    let calls = paths.map(|path| ("write_file", json!({"path": path, "content": "x"})));
+    let folder = folder(&[("p.md", prompt)]);
+    let server = model(&calls);
+    let ran = ran(logue(folder.path()), &server, &["run", "p.md", "go"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let names = fs::read_dir(folder.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    assert_eq!(names, ["p.md", "sub"], "{}", results(&server));
+}
+
+#[test]
 fn tools_do_not_write_what_trust_covers() {
     let prompt = "<config model=\"m\"/>\n<tool name=\"write_file\"/>\n<tool name=\"apply_patch\"/>\n\
                   <tool name=\"deploy\" command=\"sh deploy.sh\"/>\n\

@@ -10,10 +10,8 @@ use super::MAX_FILE_BYTES;
 use crate::roots::{DeadEnd, FileId, PlaceEntry};
 use crate::{AccessScope, FolderHandle, RootError};
 
-/// Directories below a root that configure Logue or Git or hold transcripts.
-const PROTECTED_DIRECTORIES: [&str; 2] = [".chatmd", ".git"];
-/// The name of the configuration file.
-const PROTECTED_FILE: &str = "logue.toml";
+/// Names below a root that configure Logue or Git or hold transcripts.
+const PROTECTED_NAMES: [&str; 3] = [".chatmd", ".git", "logue.toml"];
 
 /// A file that may be written; it may not exist yet.
 ///
@@ -162,17 +160,18 @@ pub(crate) fn decode_text(asked: &str, content: Vec<u8>) -> Result<String, Strin
 }
 
 /// Returns whether the file is protected; letter case is ignored as some file systems do.
+///
+/// A file below a protected name would create a directory in the place of the protected file.
 fn is_protected(scope: &AccessScope, real: &Path) -> bool {
     let below = |root: &PathBuf| real.strip_prefix(root).ok();
-    let is = |part: Component<'_>, name: &str| part.as_os_str().eq_ignore_ascii_case(name);
-    let named = scope.roots.folders().iter().filter_map(below).any(|path| {
-        let is_directory = |part| PROTECTED_DIRECTORIES.iter().any(|name| is(part, name));
-        let last = path.components().next_back();
-        path.components().any(is_directory) || last.is_some_and(|part| is(part, PROTECTED_FILE))
-    });
-    named
-        || scope
-            .protected
-            .iter()
-            .any(|file| file.as_os_str().eq_ignore_ascii_case(real))
+    let is_name = |part: Component<'_>| {
+        let mut names = PROTECTED_NAMES.iter();
+        names.any(|name| part.as_os_str().eq_ignore_ascii_case(name))
+    };
+    let mut paths = scope.roots.folders().iter().filter_map(below);
+    paths.any(|path| path.components().any(is_name))
+        || scope.protected.iter().any(|file| {
+            let mut parts = real.ancestors();
+            parts.any(|part| file.as_os_str().eq_ignore_ascii_case(part))
+        })
 }
