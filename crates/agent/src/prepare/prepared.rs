@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use logue_message::{ChatMessage, ToolDefinition};
-use logue_source::Diagnostic;
+use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{FileHasher, Toolbox};
 
 use crate::permission::decision_source::DecisionSource;
@@ -106,7 +106,19 @@ pub async fn load_prompt(
     let mut agents = environment.for_agents(&permissions);
     agents.budget = documents.clone();
     let scope = scope.with_runner(Arc::new(agents));
-    let prompt = evaluate(&scope, &source).await?;
+    let mut prompt = evaluate(&scope, &source).await?;
+    if source.history == History::Suspended {
+        let waiting = prompt.unanswered_calls();
+        let ids = waiting
+            .iter()
+            .filter_map(|item| item.to_message()?.tool_call_id);
+        let ids: Vec<String> = ids.map(|id| format!("{id:?}")).collect();
+        // Calls that wait for the decision have no response yet.
+        prompt.diagnostics.retain(|found| {
+            found.code != DiagnosticCode::CallWithoutResponse
+                || !ids.iter().any(|id| found.message.contains(id))
+        });
+    }
     // Agents that documents call have run since, and their commands may have written files.
     let permissions = if source.language == PromptLanguage::ChatMd
         && !grant.is_empty()

@@ -421,8 +421,13 @@ impl Shared {
             };
             ctx.journal(note).await?;
             ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&result)));
-            let ok = outcome.ok;
-            ctx.emit(TurnEvent::ToolEnded { call, ok, text });
+            let (ok, code) = (outcome.ok, outcome.code);
+            ctx.emit(TurnEvent::ToolEnded {
+                call,
+                ok,
+                code,
+                text,
+            });
             *place = Some(result);
         }
         unrecorded(&calls)?;

@@ -70,6 +70,8 @@ pub enum TurnEvent {
         call: Arc<ToolCall>,
         /// Whether the call succeeded.
         ok: bool,
+        /// The stable code of its error.
+        code: Option<&'static str>,
         /// The result that the model receives.
         text: String,
     },

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::{EDITS, deadline};
+use logue_agent::{APPROVAL, EDITS, deadline};
 use logue_harness::Clock as _;
 use logue_harness::chat::{SignalError, SignalTarget};
 use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
@@ -88,6 +88,9 @@ fn turn(
         if is_late {
             output.expired(&waiting.signal_id);
         }
+        if payload.get(APPROVAL).is_some_and(|word| word == "approve") {
+            output.approves(suspended::call_ids(&waiting));
+        }
         // With its name, a repeated signal is recognised as already delivered.
         let target = if waiting.signal_id == arguments.id {
             SignalTarget::Signal(&waiting.signal_id)
@@ -125,7 +128,7 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     } else {
         "deny"
     };
-    payload.insert(logue_agent::APPROVAL.to_owned(), json!(word));
+    payload.insert(APPROVAL.to_owned(), json!(word));
     if let Some(reason) = &arguments.reason {
         payload.insert(logue_agent::NOTE.to_owned(), json!(reason));
     }
@@ -171,7 +174,7 @@ fn edits(values: &[String], waiting: &Suspension) -> Result<Map<String, Value>, 
 fn with_decider(mut payload: Map<String, Value>) -> Map<String, Value> {
     let name = ["USER", "LOGNAME"].into_iter().find_map(variable);
     if let Some(name) = name
-        && payload.contains_key(logue_agent::APPROVAL)
+        && payload.contains_key(APPROVAL)
         && !payload.contains_key(logue_agent::DECIDED_BY)
     {
         payload.insert(logue_agent::DECIDED_BY.to_owned(), json!(name));

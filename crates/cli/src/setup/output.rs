@@ -1,5 +1,6 @@
 //! The output of a run: the answer, progress, or JSON events.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,10 @@ use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;
-use logue_source::{UntrustedEscaper, escape_json, escape_line, escape_untrusted, quote_word};
+use logue_source::{
+    UntrustedEscaper, escape_json, escape_line, escape_untrusted, excerpt, quote_word,
+};
+use logue_tools::APPROVAL_STALE;
 use serde_json::{Value, json};
 
 use crate::exit::{CliError, Exit};
@@ -21,6 +25,9 @@ use crate::terminal::{print_error, print_part};
 
 /// The characters of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
+
+/// The characters of a failed call's result in a warning.
+const REASON: usize = 300;
 
 /// The listener of a run.
 pub(crate) struct Output {
@@ -46,6 +53,8 @@ struct State {
     answered: bool,
     /// Escapes the text for a terminal.
     escaper: UntrustedEscaper,
+    /// The ids of the calls that this command approves.
+    approved: BTreeSet<String>,
     /// The error of standard output; the turn continues for the transcript.
     refused: Option<io::Error>,
 }
@@ -124,6 +133,11 @@ impl Output {
                 escape_line(signal_id)
             ));
         }
+    }
+
+    /// Sets the calls that this command approves; a failure of one is reported.
+    pub(crate) fn approves<'a>(&self, ids: impl Iterator<Item = &'a str>) {
+        self.state().approved = ids.map(str::to_owned).collect();
     }
 
     pub(crate) fn completed(&self, report: &TurnReport) {
@@ -304,11 +318,20 @@ impl Output {
                 ));
             }
             TurnEvent::ToolStarted(call) => self.busy(described(&call)),
-            TurnEvent::ToolEnded { call, ok, .. } => {
+            TurnEvent::ToolEnded {
+                call,
+                ok,
+                code,
+                text,
+            } => {
                 self.clear_spinner();
                 if self.animated {
                     let mark = if ok { "✓" } else { "✗" };
                     print_error(&format!("{mark} {}\n", described(&call)));
+                }
+                let is_approved = self.state().approved.contains(&call.id);
+                if code == Some(APPROVAL_STALE) || (is_approved && !ok) {
+                    without_effect(&call.name, code, &text);
                 }
             }
             _ => {}
@@ -359,7 +382,7 @@ impl Output {
             }
             TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
-            TurnEvent::ToolEnded { call, ok, text } => json!({"event": "tool.result",
+            TurnEvent::ToolEnded { call, ok, text, .. } => json!({"event": "tool.result",
                 "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
             // The text of an agent is not shown to the user.
             _ if agent.is_some() => return,
@@ -400,6 +423,23 @@ fn usage(report: &TurnReport) -> Option<Value> {
 /// Returns the cost of the turn in US dollars, without binary rounding errors.
 fn cost(report: &TurnReport) -> Option<f64> {
     report.cost.map(|cost| (cost * 1e9).round() / 1e9)
+}
+
+/// Warns that an approved call did not run, or failed.
+fn without_effect(name: &str, code: Option<&str>, text: &str) {
+    let reason = code.and_then(|code| text.split_once(code));
+    let reason = reason.map_or(text, |(_, reason)| reason.trim_start_matches(": "));
+    let what = if code == Some(APPROVAL_STALE) {
+        "was not run"
+    } else {
+        "failed"
+    };
+    let code = code.map_or(String::new(), |code| format!("[{code}]"));
+    print_error(&format!(
+        "warning{code}: the approved call of {} {what}: {}\n",
+        escape_line(name),
+        excerpt(reason, REASON)
+    ));
 }
 
 fn warn_of_cut(cut: Option<FinishReason>) {

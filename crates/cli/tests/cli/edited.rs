@@ -336,6 +336,14 @@ fn an_edit_does_not_approve_a_changed_script() {
         assert_eq!(scene.runs(), "", "{kept:?}");
         let results = scene.results();
         assert!(results[0].1.contains("approval_stale"), "{results:?}");
+        let warning =
+            "warning[approval_stale]: the approved call of deploy was not run: what a call";
+        assert!(ran.stderr.contains(warning), "{kept:?}: {}", ran.stderr);
+        assert!(
+            !ran.stderr.contains("call-without-response"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -360,6 +368,9 @@ fn rules_and_roots_apply_to_the_edited_call() {
             assert!(!scene.path().join("a.txt").exists());
             let results = scene.results();
             assert!(results[0].1.contains("is outside"), "{results:?}");
+            let warning = "the approved call of write_file failed: ";
+            assert!(ran.stderr.contains(warning), "{kept:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("is outside"), "{}", ran.stderr);
         }
         // A covered file stays, as for a call of the model.
         let edit = json!({"path": "deploy.sh", "content": "echo evil >> runs\n"});
