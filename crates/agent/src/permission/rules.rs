@@ -160,7 +160,7 @@ impl fmt::Display for PermissionRule {
 /// Returns whether a name matches a pattern with `*` for any characters.
 ///
 /// The cost is at most the product of both lengths.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };

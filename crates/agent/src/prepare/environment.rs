@@ -144,6 +144,11 @@ pub trait PrepareObserver: Send + Sync {
         let _ = (name, prompt);
     }
 
+    /// A rule of the command has a pattern that matches no tool.
+    fn unused_pattern(&self, pattern: &str) {
+        let _ = pattern;
+    }
+
     /// The prompt was read without errors; `prompt.diagnostics` may contain warnings.
     fn loaded(&self, prompt: &Prompt, shell: &ShellPolicy) {
         let _ = (prompt, shell);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use chatmd::{Document, ToolKind, load, suggest};
 use logue_tools::Toolbox;
 
+use crate::permission::rules::fits;
 use crate::prepare::environment::Environment;
 use crate::prepare::error::PrepareError;
 use crate::prepare::source::{PromptLanguage, PromptSource};
@@ -15,7 +16,8 @@ const MAX_AGENTS: usize = 256;
 
 /// Refuses a rule for a tool that neither the prompt nor an agent has.
 ///
-/// A misspelled rule has no effect, so the tool that it should deny would run. Before servers are
+/// A misspelled rule has no effect, so the tool that it should deny would run. A pattern without a
+/// tool is only reported, as one rule may be meant for several prompts. Before servers are
 /// connected, `offered` is `None`; names are then accepted if a server may offer them.
 ///
 /// # Errors
@@ -31,8 +33,12 @@ pub(crate) fn require_tools(
     let unknown: Vec<&String> = named
         .filter(|name| !name.contains('*') && !is_offered(name))
         .collect();
+    // A pattern is judged once, when the tools of servers are known.
+    let patterns = environment.rule_tools.iter();
+    let patterns = patterns.filter(|name| name.contains('*') && *name != "*" && offered.is_some());
+    let patterns: Vec<&String> = patterns.collect();
     let is_chatmd = source.language == PromptLanguage::ChatMd;
-    if unknown.is_empty() || (!is_chatmd && offered.is_none()) {
+    if (unknown.is_empty() && patterns.is_empty()) || (!is_chatmd && offered.is_none()) {
         return Ok(());
     }
     let mut names = BTreeSet::new();
@@ -45,6 +51,11 @@ pub(crate) fn require_tools(
     }
     let definitions = offered.map(Toolbox::definitions).unwrap_or_default();
     names.extend(definitions.iter().map(|tool| tool.name.clone()));
+    for pattern in patterns {
+        if !names.iter().any(|name| fits(pattern, name)) {
+            environment.progress.unused_pattern(pattern);
+        }
+    }
     match unknown.into_iter().find(|name| !names.contains(*name)) {
         Some(name) => Err(PrepareError::UnknownTool {
             tool: name.clone(),

@@ -61,6 +61,8 @@ pub(crate) struct PromptDeclarations {
     files: BTreeMap<PathBuf, FileContent>,
     /// The files that commands execute or load; `None` for a missing one.
     programs: ProgramFiles,
+    /// The commands and servers that name no file below the directory, quoted for people.
+    bare: BTreeSet<String>,
     /// The paths that tools cannot write: of those files and of missing ones.
     protected: BTreeSet<PathBuf>,
 }
@@ -137,7 +139,11 @@ impl PromptDeclarations {
         let environment = &shell.of(name).environment;
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.as_os_str());
-        let found = hasher.command(folder, &words.unwrap_or_default(), path);
+        let words = words.unwrap_or_default();
+        let found = hasher.command(folder, &words, path);
+        if found.files.is_empty() && found.absent.is_empty() && !words.is_empty() {
+            self.bare.insert(quote_words(&words));
+        }
         let absent = found.absent.iter().map(|path| (path.clone(), None));
         self.programs.extend(absent);
         self.protected.extend(found.absent);
@@ -239,6 +245,13 @@ impl Grant {
     pub(crate) fn file(&self, name: &str) -> Option<(&PathBuf, &FileContent)> {
         let mut files = self.all_files().into_iter();
         files.find(|(path, _)| self.name(path) == name)
+    }
+
+    /// Returns the commands and servers of whose files none is covered, shell-quoted.
+    pub fn commands_without_files(&self) -> BTreeSet<&str> {
+        let all = std::iter::once(&self.own).chain(self.agents.values());
+        let bare = all.flat_map(|declared| &declared.bare);
+        bare.map(String::as_str).collect()
     }
 
     /// Returns the files that commands of the prompt and its agents execute or load.

@@ -11,10 +11,11 @@ use logue_harness::Clock as _;
 use serde_json::json;
 
 use crate::arguments::{TrustAddArgs, TrustCommand};
+use crate::conversion::form::Form;
 use crate::exit::{CliError, Exit};
 use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::Settings;
-use crate::setup::trust::{grant_of, place_of, single};
+use crate::setup::trust::{grant_of, place_of, single, uncovered};
 use crate::setup::trust_changes::{self, TrustChange};
 use crate::setup::trust_file::{failed, file};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
@@ -30,14 +31,20 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
         TrustCommand::List(arguments) => {
             let listed = file.list().map_err(|error| failed(&file, &error))?;
             let folders = file.folders().map_err(|error| failed(&file, &error))?;
-            if listed.is_empty() && folders.is_empty() {
-                print_error("no prompt is trusted\n");
+            let settings = Settings::inspect()?.trust;
+            if settings.everything {
+                print_error("LOGUE_TRUST=all trusts every prompt and every directory\n");
+            } else if listed.is_empty() && folders.is_empty() && settings.directories.is_empty() {
+                print_error("no prompt and no directory is trusted\n");
             }
             for one in &listed {
                 text.push_str(&listing(one, arguments.json));
             }
             for one in &folders {
                 text.push_str(&folder::listing(one, arguments.json));
+            }
+            for one in &settings.directories {
+                text.push_str(&folder::own_listing(one, arguments.json));
             }
         }
         TrustCommand::Add(arguments) => {
@@ -123,9 +130,13 @@ fn added(
     }
     let shown = single(&name);
     if grant.is_empty() {
-        return Ok(format!(
-            "{shown}: nothing to trust, as it only reads its directory\n"
-        ));
+        let reason = if is_prompt(path) {
+            "nothing to trust, as it only reads its directory"
+        } else {
+            "nothing to trust, as it is not a prompt: name a ChatMD file whose tools run it, which \
+             covers its content, or a directory with a logue.toml"
+        };
+        return Ok(format!("{shown}: {reason}\n"));
     }
     let mut text = format!("{shown} is trusted with:\n{}", declarations(&grant.lines()));
     let files = files_of(&grant);
@@ -135,12 +146,19 @@ fn added(
             text.push_str(&format!("  - {}  {content}\n", single(name)));
         }
     }
+    text.push_str(&uncovered(&grant));
     if !servers.is_empty() {
         text.push_str("Servers that are programs:\n");
         text.push_str(&server_access::listing(&servers));
     }
     text.push_str(&changed(changes.iter().flat_map(TrustChange::lines)));
     Ok(text)
+}
+
+/// Returns whether a file is a conversation in any language.
+fn is_prompt(path: &Path) -> bool {
+    let bytes = logue_agent::read_bytes(path).unwrap_or_default();
+    bytes.trim_ascii().is_empty() || Form::detect(Some(path), &bytes).is_some()
 }
 
 /// Returns the covered files of a grant with their hashes.

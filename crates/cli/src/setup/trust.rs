@@ -185,6 +185,7 @@ impl TrustRequest<'_> {
                 "Trust covers the content of these files, and not what they load in turn.\n",
             );
         }
+        text.push_str(&uncovered(self.grant));
         if let Some(reason) = self.grant.not_coverable() {
             text.push_str(&format!(
                 "The question returns at the next command, because of a file. {}\n",
@@ -218,6 +219,14 @@ fn diff(grant: &Grant, known: Option<(&TrustFile, &Trusted)>) -> Vec<String> {
     let changed = trust_changes::since(file, known, grant);
     let changed = changed.iter().flat_map(TrustChange::lines);
     changed.chain(same).collect()
+}
+
+/// Names the commands and servers of which trust covers the words only.
+pub(crate) fn uncovered(grant: &Grant) -> String {
+    let commands = grant.commands_without_files().into_iter();
+    let lines = commands
+        .map(|command| format!("No file of this command is covered, only its words: {command}\n"));
+    lines.collect()
 }
 
 /// Returns escaped text of a prompt on one line.

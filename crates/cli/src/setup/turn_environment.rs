@@ -107,6 +107,13 @@ impl PrepareObserver for PrepareReports {
         self.0.refined(prompt, name);
     }
 
+    fn unused_pattern(&self, pattern: &str) {
+        print_error(&format!(
+            "note: the rule for `{}` has no effect: no tool of the prompt has such a name\n",
+            escape_line(pattern)
+        ));
+    }
+
     fn loaded(&self, prompt: &Prompt, shell: &ShellPolicy) {
         let map = prompt.source_map();
         let found = prompt.diagnostics.iter();

@@ -214,6 +214,11 @@ fn a_declaration_cannot_write_words_of_the_question() {
     let text = screen.text();
     let shown = r" runs: sh -c $'true \u200b` in /safe' $'it\'s' …";
     assert!(text.lines().any(|line| line.ends_with(shown)), "{text}");
+    let uncovered = "No file of this command is covered, only its words: sh -c ";
+    assert!(
+        text.lines().any(|line| line.starts_with(uncovered)),
+        "{text}"
+    );
     screen.press("n\n");
     assert_eq!(screen.end().0, 0);
 }

@@ -66,6 +66,25 @@ fn a_misspelled_rule_stops_the_run_before_a_request() {
 }
 
 #[test]
+fn a_pattern_without_a_tool_is_named() {
+    for (rule, is_unused) in [
+        ("mcp.*=deny", true),
+        ("deplyo*=deny", true),
+        ("*=ask", false),
+        ("dep*=deny", false),
+        ("pub*=deny", false),
+    ] {
+        let folder = prepared();
+        let (ran, _) = ask(folder.path(), &["run", "--permission", rule, "p.md", "go"]);
+        let pattern = rule.split('=').next().unwrap();
+        let note = format!("note: the rule for `{pattern}` has no effect");
+        let count = ran.stderr.matches(&note).count();
+        assert_eq!(count, usize::from(is_unused), "{rule}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("note: the rule"), is_unused);
+    }
+}
+
+#[test]
 fn patterns_and_tools_of_agents_are_accepted() {
     for rule in ["*=deny", "deplyo*=deny", "publish=deny", "helper=deny"] {
         let folder = prepared();

@@ -440,3 +440,73 @@ fn processes_that_trust_at_the_same_time_lose_nothing() {
         listed.stdout
     );
 }
+
+#[test]
+fn what_is_not_a_prompt_is_said_to_be_none() {
+    let folder = prepared();
+    let ran = trust(folder.path(), &["add", "deploy.sh"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for part in ["it is not a prompt", "ChatMD file", "logue.toml"] {
+        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+    }
+    std::fs::write(folder.path().join("q.md"), "<user>q</user>\n").unwrap();
+    let ran = trust(folder.path(), &["add", "q.md"]);
+    assert!(ran.stdout.contains("it only reads"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_directory_without_settings_needs_no_trust() {
+    let folder = prepared();
+    let ran = trust(folder.path(), &["explain", "."]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let words = "there is nothing here that needs trust, as it has no logue.toml";
+    assert!(ran.stdout.contains(words), "{}", ran.stdout);
+    let ran = trust(folder.path(), &["explain", "--json", "."]);
+    let line: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (line["reason"].as_str(), ran.status),
+        (Some("grants_nothing"), 0)
+    );
+    assert_eq!(
+        trust(folder.path(), &["explain", "gone/logue.toml"]).status,
+        3
+    );
+}
+
+#[test]
+fn trusted_directories_are_listed() {
+    let folder = prepared();
+    let ran = trust(folder.path(), &["list"]);
+    assert!(
+        ran.stderr.contains("no prompt and no directory is trusted"),
+        "{}",
+        ran.stderr
+    );
+    let settings = folder.path().join(".config/logue");
+    std::fs::create_dir_all(&settings).unwrap();
+    let text = "[trust]\ndirectories = [\"~/prompts\"]\n";
+    std::fs::write(settings.join("config.toml"), text).unwrap();
+    let ran = trust(folder.path(), &["list"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains("/prompts\n"), "{}", ran.stdout);
+    let ran = trust(folder.path(), &["list", "--json"]);
+    assert!(ran.stdout.contains("\"own_directory\""), "{}", ran.stdout);
+}
+
+#[test]
+fn a_command_without_covered_files_is_named() {
+    let text = "<config model=\"m\"/>\n<tool name=\"a\" command=\"sh -c 'echo b'\"/>\n\
+                <tool name=\"c\" command=\"sh deploy.sh\"/>\n<tool name=\"d\" command=\"make\"/>\n";
+    let folder = prepared();
+    std::fs::write(folder.path().join("p.md"), text).unwrap();
+    for verb in ["explain", "add", "explain"] {
+        let ran = trust(folder.path(), &[verb, "p.md"]);
+        let lines = ran.stdout.lines();
+        let named: Vec<&str> = lines
+            .filter_map(|line| {
+                line.strip_prefix("No file of this command is covered, only its words: ")
+            })
+            .collect();
+        assert_eq!(named, ["make", "sh -c 'echo b'"], "{}", ran.stdout);
+    }
+}

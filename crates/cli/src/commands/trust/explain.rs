@@ -10,7 +10,7 @@ use super::{changed, declarations, files_of};
 use crate::exit::CliError;
 use crate::setup::server_access::listing;
 use crate::setup::settings::Settings;
-use crate::setup::trust::{TrustReason, grant_of, place_of, single};
+use crate::setup::trust::{TrustReason, grant_of, place_of, single, uncovered};
 use crate::setup::trust_changes::{self, TrustChange};
 use crate::setup::trust_file::failed;
 
@@ -57,6 +57,7 @@ pub(super) fn explained(
     for (name, (content, state)) in &states {
         text.push_str(&format!("  - {}  {state}  {content}\n", single(name)));
     }
+    text.push_str(&uncovered(&grant));
     text.push_str(&listing(&reason.servers()));
     if !trusted {
         text.push_str(&changed(changes.iter().flat_map(TrustChange::lines)));

@@ -65,6 +65,9 @@ pub(super) fn explained(
     folder: &Path,
     as_json: bool,
 ) -> Result<String, CliError> {
+    if folder.is_dir() && !folder.join(PROJECT_FILE).exists() {
+        return Ok(unconfigured(folder, as_json));
+    }
     let file = read(folder)?;
     let grants = ProjectGrants::checked(&file)?;
     let (real, lines) = (grants.folder(), grants.lines());
@@ -99,6 +102,27 @@ pub(super) fn explained(
     Ok(text)
 }
 
+/// Explains that a directory without a `logue.toml` grants nothing.
+fn unconfigured(folder: &Path, as_json: bool) -> String {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    if as_json {
+        let line = json!({
+            "folder": path_text(&real),
+            "trusted": true,
+            "reason": code(FolderReason::GrantsNothing),
+            "content": null,
+            "grants": [],
+            "changes": [],
+        });
+        return format!("{line}\n");
+    }
+    format!(
+        "{}: there is nothing here that needs trust, as it has no {PROJECT_FILE}; prompts are \
+         trusted one by one\n",
+        single(&path_text(&real))
+    )
+}
+
 /// Formats an entry of the list.
 pub(super) fn listing(one: &TrustedFolder, as_json: bool) -> String {
     if as_json {
@@ -107,6 +131,16 @@ pub(super) fn listing(one: &TrustedFolder, as_json: bool) -> String {
     let folder = single(&one.folder);
     let content = single(&one.content);
     format!("{folder}\n  {content}\n{}", declarations(&one.grants))
+}
+
+/// Formats a directory of `[trust] directories`.
+pub(super) fn own_listing(folder: &Path, as_json: bool) -> String {
+    let folder = path_text(folder);
+    if as_json {
+        return format!("{}\n", json!({ "own_directory": folder }));
+    }
+    let folder = single(&folder);
+    format!("{folder}\n  each prompt below it, by `[trust] directories` of your configuration\n")
 }
 
 fn read(folder: &Path) -> Result<ConfigFile, CliError> {
