@@ -39,7 +39,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// Returns a duration for `sleep` that no other process has.
-fn mark() -> String {
+pub(super) fn mark() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::SeqCst);
     format!("5{:07}.{number}", std::process::id())
@@ -61,10 +61,10 @@ fn processes_with(mark: &str) -> usize {
 }
 
 /// A process outside every sandbox, ended when it is dropped.
-struct Victim(Child);
+pub(super) struct Victim(pub(super) Child);
 
 impl Victim {
-    fn start() -> Result<Self, Failure> {
+    pub(super) fn start() -> Result<Self, Failure> {
         let child = Command::new("sleep")
             .arg(mark())
             .env("TOKEN", SECRET)
@@ -75,7 +75,7 @@ impl Victim {
         Ok(Self(child))
     }
 
-    fn pid(&self) -> String {
+    pub(super) fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
@@ -88,7 +88,11 @@ impl Drop for Victim {
 }
 
 /// Lets the command act on a process of the user.
-fn acts(arena: &Arena, action: &str, has_effect: impl Fn(&mut Victim) -> bool) -> Outcome {
+pub(super) fn acts(
+    arena: &Arena,
+    action: &str,
+    has_effect: impl Fn(&mut Victim) -> bool,
+) -> Outcome {
     let victim = std::cell::RefCell::new(None);
     escape(
         arena,

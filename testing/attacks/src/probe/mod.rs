@@ -1,5 +1,6 @@
 //! Actions of a hostile program, run as the command of a tool.
 
+mod resources;
 mod server;
 mod sockets;
 
@@ -95,7 +96,10 @@ fn act(words: &[&str]) -> io::Result<String> {
         ("forks", [count, mark]) => done(forks(count, mark)),
         ("daemon", [mark]) => done(daemon(mark)),
         ("sleep", [mark]) => done(sleeper(mark)?.wait().map(drop)),
-        _ => Err(io::Error::other(format!("unknown action {words:?}"))),
+        _ => match resources::act(words) {
+            Some(acted) => done(acted),
+            None => Err(io::Error::other(format!("unknown action {words:?}"))),
+        },
     }
 }
 
