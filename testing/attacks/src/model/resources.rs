@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs;
 use std::time::Duration;
 
-use nix::mqueue::{MQ_OFlag, mq_open, mq_receive, mq_unlink};
+use nix::mqueue::{MQ_OFlag, MqAttr, mq_open, mq_receive, mq_unlink};
 use nix::sys::stat::Mode;
 use serde_json::json;
 
@@ -74,13 +74,19 @@ fn message_queue(arena: &Arena) -> Outcome {
     let path = CString::new(name.as_str()).map_err(std::io::Error::other)?;
     let flags = MQ_OFlag::O_CREAT | MQ_OFlag::O_RDONLY | MQ_OFlag::O_NONBLOCK;
     let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-    let Ok(queue) = mq_open(path.as_c_str(), flags, mode, None) else {
-        return skip("this machine has no message queues");
+    let queue = match mq_open(
+        path.as_c_str(),
+        flags,
+        mode,
+        Some(&MqAttr::new(0, 4, 64, 0)),
+    ) {
+        Ok(queue) => queue,
+        Err(error) => return skip(format!("no message queue can be created: {error}")),
     };
     let outcome = escape(
         arena,
         |_| Ok(owned(["queue", &name])),
-        |_| mq_receive(&queue, &mut [0; 1 << 16], &mut 0).is_ok(),
+        |_| mq_receive(&queue, &mut [0; 64], &mut 0).is_ok(),
     );
     let _ = mq_unlink(path.as_c_str());
     outcome
