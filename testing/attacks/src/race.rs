@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -32,6 +32,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack::model("race-payload", WRITE, payload),
     Attack::author("race-transcript", WRITE, transcript),
     Attack::model("race-command", READ, command).confined(),
+    Attack::model("race-file-link", READ, file_link),
+    Attack::model("race-file-link-edit", WRITE, file_link_edit),
 ];
 
 /// The number of accesses of one process.
@@ -46,10 +48,21 @@ struct Swapper {
 
 impl Swapper {
     fn start(scene: &Scene, folder: &str) -> Result<Self, Failure> {
-        let folder = scene.work().join(folder);
+        let outside = scene.outside();
+        Self::start_with(scene, folder, &outside, Duration::from_micros(900))
+    }
+
+    /// Exchanges a file or folder with a link to `outside`, with this pause.
+    fn start_with(
+        scene: &Scene,
+        name: &str,
+        outside: &Path,
+        pause: Duration,
+    ) -> Result<Self, Failure> {
+        let folder = scene.work().join(name);
         let link = scene.root().join("link");
         drop(fs::remove_file(&link));
-        symlink(scene.outside(), &link)?;
+        symlink(outside, &link)?;
         let (ends, swaps) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicUsize::new(0)),
@@ -63,7 +76,7 @@ impl Swapper {
                 } else {
                     break;
                 }
-                std::thread::sleep(Duration::from_micros(900));
+                std::thread::sleep(pause);
             }
         });
         Ok(Self {
@@ -381,4 +394,43 @@ fn command(arena: &Arena) -> Outcome {
         text.contains("input") || text.contains("tool"),
         "no call was answered",
     )
+}
+
+/// Exchanges a file with a link to a file outside very often, while tools reach for it.
+fn files(arena: &Arena, tools: &str, call: (&str, &Value)) -> Result<(Scene, String), Failure> {
+    let scene = start(arena)?;
+    scene.file("f.txt", INSIDE)?;
+    scene.file("p.md", format!("<config model=\"m\"/>\n{tools}"))?;
+    let secret = scene.outside().join("id_rsa");
+    // One access in fifty meets the link between two looks at the file.
+    let accesses = scene.rounds().max(480);
+    let mut swapper = Swapper::start_with(&scene, "f.txt", &secret, Duration::from_micros(10))?;
+    let mut text = String::new();
+    for _ in 0..accesses.div_ceil(BATCH) {
+        let calls = (0..BATCH).fold(Answer::text(""), |answer, at| {
+            answer.with_call(format!("c{at}"), call.0, call.1.to_string())
+        });
+        let server = run_prompt(&scene, answers(vec![calls])?)?;
+        text.push_str(&traffic(&server));
+    }
+    swapper.stop();
+    control(swapper.swaps.load(Ordering::SeqCst) > 10, "no swaps")?;
+    Ok((scene, text))
+}
+
+fn file_link(arena: &Arena) -> Outcome {
+    let tools = "<tool name=\"read_file\"/>\n";
+    let (_, text) = files(arena, tools, ("read_file", &json!({"file": "f.txt"})))?;
+    control(text.contains(INSIDE), "nothing was read inside")?;
+    promise(!text.contains(SECRET), "the secret was read")
+}
+
+fn file_link_edit(arena: &Arena) -> Outcome {
+    let tools = "<tool name=\"find_and_replace\"/>\n";
+    let edit = json!({"path": "f.txt", "search": "-content", "replace": "-content"});
+    let (scene, text) = files(arena, tools, ("find_and_replace", &edit))?;
+    control(!text.is_empty(), "no call was made")?;
+    promise(!text.contains(SECRET), "the secret was read")?;
+    let secret = fs::read_to_string(scene.outside().join("id_rsa"))?;
+    promise(secret == SECRET, "the file outside was changed")
 }

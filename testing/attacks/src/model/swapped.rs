@@ -124,7 +124,7 @@ fn root_built_in(arena: &Arena) -> Outcome {
         ("read_file", serde_json::json!({"file": "sub/id_rsa"})),
         (
             "t",
-            serde_json::json!({"arguments": ["swap", sub, outside]}),
+            serde_json::json!({"arguments": ["swap", sub.as_str(), outside]}),
         ),
         ("read_file", serde_json::json!({"file": "sub/id_rsa"})),
         (
@@ -134,6 +134,12 @@ fn root_built_in(arena: &Arena) -> Outcome {
         (
             "write_file",
             serde_json::json!({"path": "sub/new", "content": "x"}),
+        ),
+        // The second root, which is searched after the folder of the prompt.
+        ("read_file", serde_json::json!({"file": "id_rsa"})),
+        (
+            "read_file",
+            serde_json::json!({"file": format!("{sub}/id_rsa")}),
         ),
     ])?;
     let run = scene.logue(["run", "--no-save", "--root", "sub", "p.md", "go"]);
