@@ -227,6 +227,7 @@ pub(crate) enum SessionsCommand {
     Import(ImportArgs),
     Rm(RmArgs),
     Verify(VerifyArgs),
+    Repair(RepairArgs),
 }
 
 /// List sessions, most recently changed first
@@ -418,6 +419,20 @@ pub(crate) struct RmArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// Move damaged records to quarantine and rebuild indexes; exit with 8 if faults remain
+///
+/// A placeholder takes the place of a damaged message. Nothing sound is changed; the table
+/// `quarantine` of the file keeps what was removed.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Verify stored sessions; exit with 8 if one is damaged

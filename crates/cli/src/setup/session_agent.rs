@@ -28,6 +28,8 @@ use logue_harness::SystemClock;
 pub(crate) const AGENT: &str = "agent";
 /// The label with the model that replaces the prompt's.
 const MODEL: &str = "model";
+/// The labels whose values are texts.
+pub(crate) const TEXT_LABELS: &[&str] = &[AGENT, MODEL, "prompt"];
 /// The label with the permission rules of tools.
 const PERMISSIONS: &str = "permissions";
 

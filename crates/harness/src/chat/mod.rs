@@ -80,6 +80,7 @@ mod open;
 mod options;
 mod outcome;
 mod raw;
+mod records;
 mod recovery;
 mod retry;
 mod send;
@@ -100,6 +101,7 @@ pub use options::{
     BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash, PausedPolicy, SendOptions,
 };
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
+pub use records::check_records;
 pub use recovery::TurnNote;
 pub use retry::{RetryError, UnfinishedTurn};
 pub use signal::{SignalError, SignalTarget};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport, RepairReport,
     JournalNote, Lease, LeaseResult, NewEntry, SessionFilter, SessionInfo, SignalResult,
     StoredOutcome, Suspension, SuspensionFilter,
 };
@@ -122,4 +122,5 @@ layer! {
     fork(session: &'a str, upto: u64, into: &'a str, now: Timestamp) -> ();
     delete(session: &'a str) -> bool;
     verify(session: Option<&'a str>) -> IntegrityReport;
+    repair(now: Timestamp) -> RepairReport;
 }

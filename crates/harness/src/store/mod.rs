@@ -40,8 +40,8 @@ pub use layer::StoreLayer;
 pub use memory::MemoryStore;
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    EntryState, InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
-    NewSuspension, OutcomeKind, SessionFilter, SessionInfo, SignalResult, StoredOutcome,
+    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
+    NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionInfo, SignalResult, StoredOutcome,
     Suspension, SuspensionFilter, SuspensionStatus,
 };
 
@@ -268,8 +268,16 @@ pub trait Store: Send + Sync {
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
     /// Checks what can be checked of what is stored, of one session or of all: positions without
-    /// gaps, no entry settled without its outcome, no suspension without its session.
+    /// gaps, no entry settled without its outcome, no suspension without its session, and the
+    /// checksum of each record where the store has checksums.
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport>;
+
+    /// Moves damaged records to quarantine and builds the indexes again.
+    ///
+    /// A placeholder takes the place of a damaged message, so that later messages keep their
+    /// positions. A damaged entry ends as failed. Nothing sound is changed. A store whose medium
+    /// cannot be damaged finds nothing to repair.
+    fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport>;
 }
 
 /// A store that many share.

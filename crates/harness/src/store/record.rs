@@ -418,5 +418,70 @@ pub struct IntegrityReport {
     /// The number of messages checked.
     pub messages: u64,
     /// The violations, each with its place.
-    pub faults: Vec<String>,
+    pub faults: Vec<IntegrityFault>,
+}
+
+/// A violation that a check of the store found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IntegrityFault {
+    /// The session; `None` if the fault is of the store as a whole.
+    pub session: Option<String>,
+    /// The kind of the record: `message`, `entry`, `work`, `note`, `suspension`, `outcome`, `audit`,
+    /// `field`, `label`, `session`, `index` or `file`.
+    pub record: &'static str,
+    /// The position within the session, from 0 for messages and from 1 for entries.
+    pub position: Option<u64>,
+    /// A description of the violation.
+    pub problem: String,
+}
+
+impl IntegrityFault {
+    /// Creates a fault of the store as a whole.
+    pub fn new(record: &'static str, problem: impl Into<String>) -> Self {
+        Self {
+            session: None,
+            record,
+            position: None,
+            problem: problem.into(),
+        }
+    }
+
+    /// Sets the session of the record.
+    #[must_use]
+    pub fn in_session(mut self, session: &str) -> Self {
+        self.session = Some(session.to_owned());
+        self
+    }
+
+    /// Sets the position of the record.
+    #[must_use]
+    pub const fn at(mut self, position: u64) -> Self {
+        self.position = Some(position);
+        self
+    }
+}
+
+impl std::fmt::Display for IntegrityFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(session) = &self.session {
+            write!(f, "`{session}`: ")?;
+        }
+        f.write_str(self.record)?;
+        if let Some(position) = self.position {
+            write!(f, " {position}")?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+/// The result of a repair of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// The records that were moved to quarantine, with the reasons.
+    pub quarantined: Vec<IntegrityFault>,
+    /// The indexes that were built again.
+    pub rebuilt: Vec<String>,
+    /// The faults that remain.
+    pub remaining: Vec<IntegrityFault>,
 }

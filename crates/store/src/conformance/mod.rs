@@ -82,12 +82,16 @@ impl ConformanceCase {
         self.name
     }
 
-    /// Checks the promise on an empty store.
+    /// Checks the promise on an empty store, and that the store is sound afterwards.
     ///
     /// # Errors
     /// Returns [`CaseFailure`] with the first violation.
     pub async fn run(&self, store: SharedStore) -> Result<(), CaseFailure> {
-        (self.run)(store).await.map_err(|violation| CaseFailure {
+        let checked = async {
+            (self.run)(Arc::clone(&store)).await?;
+            fixtures::sound(&*store).await.map(drop)
+        };
+        checked.await.map_err(|violation| CaseFailure {
             case: self.name,
             violation,
         })

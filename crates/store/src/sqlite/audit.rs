@@ -26,8 +26,8 @@ pub(super) fn add(
         .optional()?;
     let next = last.map_or(0, |last| position(last) + 1);
     let invocation = Id(invocation_id);
-    let mut insert = conn
-        .prepare_cached("INSERT INTO audit (pos, invocation, body, at) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert =
+        conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, row_sum(?1, ?2, ?3, ?4))")?;
     for (seq, record) in (next..).zip(records) {
         insert.execute(params![
             head.range.at(seq)?,

@@ -11,6 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{SqliteError, SqliteResult, database, file};
 use super::migration::{APPLICATION, foreign, migrate, no_database};
+use super::seal;
 
 /// The page size of a new file, in bytes.
 ///
@@ -166,6 +167,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "foreign_keys", true)?;
     // Ids in files are data; functions named in a schema run only if they are harmless.
     conn.pragma_update(None, "trusted_schema", false)?;
+    seal::register(&conn)?;
     Ok(conn)
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::column::{Count, Id, Json, TimestampColumn, position};
 use super::error::SqliteResult;
+use super::seal::{self, SUSPENSION};
 use super::session::{self, Head};
 
 /// An entry to queue, with its serialised work.
@@ -96,7 +97,8 @@ fn is_signalled(conn: &Connection, head: &Head, entry: u64) -> SqliteResult<bool
 fn follow_signal(conn: &Connection, head: &Head, from: u64, to: u64) -> SqliteResult<()> {
     conn.prepare_cached("UPDATE suspension SET entry = ?3 WHERE sid = ?1 AND entry = ?2")?
         .execute(params![head.sid, Count(from), Count(to)])?;
-    Ok(())
+    let values: [&dyn ToSql; 2] = [&head.sid, &Count(to)];
+    seal::seal(conn, SUSPENSION, "sid = ?1 AND entry = ?2", &values)
 }
 
 /// Appends an entry.
@@ -113,7 +115,7 @@ pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> SqliteRes
         arrival.digest.filter(|_| arrival.key.is_some()),
         TimestampColumn(arrival.now)
     ])?;
-    conn.prepare_cached("INSERT INTO work VALUES (?1, ?2)")?
+    conn.prepare_cached("INSERT INTO work VALUES (?1, ?2, row_sum(?1, ?2))")?
         .execute(params![place, arrival.work])?;
     conn.prepare_cached(
         "UPDATE session SET entries = ?2, updated_at = max(updated_at, ?3) WHERE sid = ?1",
@@ -123,6 +125,8 @@ pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> SqliteRes
         Count(entry),
         TimestampColumn(arrival.now)
     ])?;
+    seal::seal_entry(conn, place)?;
+    seal::seal_session(conn, head.sid)?;
     Ok(entry)
 }
 
@@ -197,6 +201,7 @@ pub(super) fn claim_next(
         entry.invocation_id = Some(own.clone());
         conn.prepare_cached("UPDATE entry SET invocation = ?2 WHERE pos = ?1")?
             .execute(params![front.place, Id(own)])?;
+        seal::seal_entry(conn, front.place)?;
         return Ok(Some(ClaimedEntry {
             entry,
             recovered: false,
@@ -255,8 +260,8 @@ pub(super) fn journal(
             "SELECT ifnull(max(seq) + 1, 0) FROM note WHERE sid = ?1 AND invocation = ?2",
         )?
         .query_row(params![head.sid, invocation], |row| row.get(0))?;
-    let mut insert = conn
-        .prepare_cached("INSERT INTO note (sid, invocation, seq, body) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert =
+        conn.prepare_cached("INSERT INTO note VALUES (?1, ?2, ?3, ?4, row_sum(?1, ?2, ?3, ?4))")?;
     for (seq, note) in (next..).zip(notes) {
         insert.execute(params![head.sid, invocation, seq, note])?;
     }
@@ -295,6 +300,9 @@ fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> SqliteResult<bool
     let asked = conn
         .prepare_cached("UPDATE entry SET cancel = ?2 WHERE pos = ?1 AND invocation IS NOT NULL")?
         .execute(params![head.range.at(entry)?, Mode(mode)])?;
+    if asked > 0 {
+        seal::seal_entry(conn, head.range.at(entry)?)?;
+    }
     Ok(asked > 0)
 }
 
@@ -328,6 +336,7 @@ fn take_key(
         .optional()?;
     conn.prepare_cached("UPDATE entry SET key = NULL, digest = NULL WHERE pos = ?1")?
         .execute([place])?;
+    seal::seal_entry(conn, place)?;
     Ok(taken.unwrap_or_default())
 }
 

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("0001.sql"),
     include_str!("0002.sql"),
     include_str!("0003.sql"),
+    include_str!("0004.sql"),
 ];
 
 /// Migrates the file to the current format, within the caller's transaction.

@@ -9,6 +9,8 @@ mod migration;
 #[cfg(test)]
 mod plans;
 mod queue;
+mod repair;
+mod seal;
 mod session;
 mod suspension;
 mod turn;
@@ -20,9 +22,9 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, SessionFilter,
-    SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
-    SuspensionFilter,
+    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport,
+    SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
+    Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -355,6 +357,11 @@ impl Store for SqliteStore {
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         let (session, path) = (session.map(str::to_owned), self.path.clone());
         self.read(move |conn| verify::verify(conn, &path, session.as_deref()))
+    }
+
+    fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport> {
+        let path = self.path.clone();
+        self.write(move |conn| repair::repair(conn, &path, now))
     }
 }
 

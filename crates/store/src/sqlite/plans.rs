@@ -15,12 +15,14 @@ use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use serde_json::{Map, Value, json};
 
 use super::{
-    SqliteResult, arrival, audit, change, inbox, migration, session, stored_work, suspension, turn,
+    SqliteResult, arrival, audit, change, inbox, migration, seal, session, stored_work, suspension,
+    turn,
 };
 
 #[test]
 fn a_turn_scans_no_table() {
     let mut conn = Connection::open_in_memory().unwrap();
+    seal::register(&conn).unwrap();
     migration::migrate(&conn, "memory".as_ref()).unwrap();
     let run = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&run);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::column::{Count, Json, Range, TimestampColumn, limit};
 use super::error::SqliteResult;
-use super::inbox;
+use super::{inbox, seal};
 
 /// The state of a session that most operations require.
 #[derive(Debug)]
@@ -86,6 +86,7 @@ pub(super) fn find_or_create(
          VALUES (?1, ifnull((SELECT value FROM meta WHERE name = 'epochs'), 0), ?2, ?2)",
     )?
     .execute(params![session, TimestampColumn(now)])?;
+    seal::seal_session(conn, conn.last_insert_rowid())?;
     existing(conn, session)
 }
 
@@ -168,8 +169,8 @@ pub(super) fn set_label(
 ) -> SqliteResult<()> {
     let head = find_or_create(conn, session, now)?;
     conn.prepare_cached(
-        "INSERT INTO label VALUES (?1, ?2, ?3)
-         ON CONFLICT DO UPDATE SET value = excluded.value",
+        "INSERT INTO label VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))
+         ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum",
     )?
     .execute(params![head.sid, name, value])?;
     touch(conn, head.sid, now)
@@ -179,7 +180,7 @@ pub(super) fn set_label(
 pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> SqliteResult<()> {
     conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1 AND updated_at < ?2")?
         .execute(params![sid, TimestampColumn(now)])?;
-    Ok(())
+    seal::seal_session(conn, sid)
 }
 
 /// The columns of an overview.
@@ -261,10 +262,13 @@ pub(super) fn fork(
          WHERE sid = ?2",
     )?
     .execute(params![origin.sid, copy.sid, Count(upto)])?;
+    seal::seal_session(conn, copy.sid)?;
+    // A damaged row has no checksum in the copy: it does not become sound by being copied.
     if upto > 0 {
         conn.prepare_cached(
-            "INSERT INTO message SELECT pos - ?1 + ?2, body FROM message
-             WHERE pos BETWEEN ?1 AND ?3 ORDER BY pos",
+            "INSERT INTO message SELECT pos - ?1 + ?2, body,
+                 CASE WHEN sum = row_sum(pos, body) THEN row_sum(pos - ?1 + ?2, body) END
+             FROM message WHERE pos BETWEEN ?1 AND ?3 ORDER BY pos",
         )?
         .execute(params![
             origin.range.first(),
@@ -274,7 +278,9 @@ pub(super) fn fork(
     }
     for table in ["field", "label"] {
         conn.prepare_cached(&format!(
-            "INSERT INTO {table} SELECT ?2, name, value FROM {table} WHERE sid = ?1"
+            "INSERT INTO {table} SELECT ?2, name, value,
+                 CASE WHEN sum = row_sum(sid, name, value) THEN row_sum(?2, name, value) END
+             FROM {table} WHERE sid = ?1"
         ))?
         .execute([origin.sid, copy.sid])?;
     }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::column::{Count, Id, Json, TimestampColumn, written};
 use super::error::SqliteResult;
 use super::inbox::{self, Arrival};
+use super::seal;
 use super::session::{self, Head};
 
 /// A suspension to store, with serialised JSON.
@@ -62,7 +63,12 @@ pub(super) fn begin(
         waiting.record,
         TimestampColumn(now)
     ])?;
-    Ok(())
+    seal_row(conn, conn.last_insert_rowid())
+}
+
+/// Stores the checksum of a suspension.
+fn seal_row(conn: &Connection, num: i64) -> SqliteResult<()> {
+    seal::seal(conn, seal::SUSPENSION, "num = ?1", &[&num])
 }
 
 /// Ends the latest suspension of an invocation and removes its record.
@@ -70,6 +76,7 @@ pub(super) fn end(conn: &Connection, invocation_id: &str) -> SqliteResult<()> {
     if let Some(latest) = latest(conn, invocation_id)? {
         conn.prepare_cached("UPDATE suspension SET status = 2, record = NULL WHERE num = ?1")?
             .execute([latest.num])?;
+        seal_row(conn, latest.num)?;
     }
     Ok(())
 }
@@ -110,6 +117,7 @@ pub(super) fn signal(
     let entry = inbox::put(conn, &head, arrival)?;
     conn.prepare_cached("UPDATE suspension SET status = 1, entry = ?2 WHERE num = ?1")?
         .execute(params![latest.num, Count(entry)])?;
+    seal_row(conn, latest.num)?;
     Ok(SignalResult::Entry {
         session: latest.session,
         entry,

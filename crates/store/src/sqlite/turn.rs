@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::column::{Count, Id, Json, TimestampColumn, limit, position};
 use super::error::SqliteResult;
 use super::inbox::{self, HeadEntry};
+use super::seal;
 use super::session::{self, Head};
 use super::suspension::{self, SuspensionRow};
 
@@ -94,6 +95,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Sqlite
                 "UPDATE entry SET invocation = NULL, cancel = NULL WHERE pos = ?1",
             )?
             .execute([front.place])?;
+            seal::seal_entry(conn, front.place)?;
             drop_journal(conn, &head, change.invocation_id)?;
         }
         (
@@ -128,13 +130,14 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Sqlite
 /// Appends the messages, sets the fields, and returns the new length of the history.
 fn append(conn: &Connection, head: &Head, change: &Change) -> SqliteResult<u64> {
     let mut seq = head.seq;
-    let mut insert = conn.prepare_cached("INSERT INTO message VALUES (?1, ?2)")?;
+    let mut insert = conn.prepare_cached("INSERT INTO message VALUES (?1, ?2, row_sum(?1, ?2))")?;
     for message in &change.messages {
         insert.execute(params![head.range.at(seq)?, message])?;
         seq += 1;
     }
     let mut set = conn.prepare_cached(
-        "INSERT INTO field VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = excluded.value",
+        "INSERT INTO field VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))
+         ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum",
     )?;
     for (name, value) in &change.fields {
         set.execute(params![head.sid, name, value])?;
@@ -151,6 +154,7 @@ fn append(conn: &Connection, head: &Head, change: &Change) -> SqliteResult<u64> 
         change.schema_version,
         TimestampColumn(change.now)
     ])?;
+    seal::seal_session(conn, head.sid)?;
     Ok(seq)
 }
 
@@ -174,6 +178,7 @@ fn settle(
         outcome.body,
         TimestampColumn(now)
     ])?;
+    seal::seal_entry(conn, front.place)?;
     // The message is in the history now.
     if seq > head.seq && !front.resumes {
         conn.prepare_cached(
@@ -183,7 +188,7 @@ fn settle(
     }
     conn.prepare_cached("UPDATE session SET cursor = cursor + 1 WHERE sid = ?1")?
         .execute([head.sid])?;
-    Ok(())
+    seal::seal_session(conn, head.sid)
 }
 
 fn drop_journal(conn: &Connection, head: &Head, invocation_id: String) -> SqliteResult<()> {

@@ -40,10 +40,7 @@ async fn what_was_confirmed_survives_a_kill() {
 
         let store = SqliteStore::open(&path).unwrap();
         // The integrity of the file is a part of this.
-        assert_eq!(
-            store.verify(None).await.unwrap().faults,
-            Vec::<String>::new()
-        );
+        assert_eq!(store.verify(None).await.unwrap().faults, []);
         for step in &steps {
             check(&store, step).await;
         }

@@ -47,10 +47,7 @@ async fn a_full_disk_loses_nothing() {
         }
     }
     assert_eq!(store.history("s", 0, 9).await.unwrap().len(), 4);
-    assert_eq!(
-        store.verify(None).await.unwrap().faults,
-        Vec::<String>::new()
-    );
+    assert_eq!(store.verify(None).await.unwrap().faults, []);
     assert!(store.delete("1").await.unwrap());
     turn(&store, "s", "There is room again.").await.unwrap();
 }
@@ -89,7 +86,7 @@ async fn a_file_system_that_refuses_is_told_of() {
 
     let store = SqliteStore::open(&path).unwrap();
     let verified = store.verify(None).await.unwrap();
-    assert_eq!(verified.faults, Vec::<String>::new());
+    assert_eq!(verified.faults, []);
     let committed = told.iter().filter(|step| step.starts_with("committed"));
     assert!(verified.messages >= u64::try_from(committed.count()).unwrap());
     turn(&store, "s", "And on.").await.unwrap();

@@ -104,7 +104,7 @@ fn a_later_format_is_refused() {
             refused,
             Err(StoreError::Newer {
                 found: 99,
-                known: 3
+                known: 4
             })
         ),
         "{refused:?}"
@@ -115,14 +115,38 @@ fn a_later_format_is_refused() {
 #[tokio::test]
 async fn a_file_of_the_first_format_is_brought_up_to_date() {
     let (_folder, path) = place();
-    let store = SqliteStore::open(&path).unwrap();
-    store.set_label("s", "a", json!(1), NOW).await.unwrap();
-    drop(store);
-    let conn = Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE audit; DELETE FROM migration WHERE version = 2")
+    drop(SqliteStore::open(&path).unwrap());
+    let current = Connection::open(&path).unwrap();
+    let checksum: String = current
+        .query_row(
+            "SELECT checksum FROM migration WHERE version = 1",
+            [],
+            |row| row.get(0),
+        )
         .unwrap();
+    drop(current);
+    fs::remove_file(&path).unwrap();
+    let conn = Connection::open(&path).unwrap();
+    conn.pragma_update(None, "application_id", 0x4c6f_6775)
+        .unwrap();
+    conn.execute_batch(
+        "CREATE TABLE migration (version INTEGER PRIMARY KEY, checksum TEXT NOT NULL) STRICT",
+    )
+    .unwrap();
+    conn.execute_batch(include_str!("../../src/sqlite/0001.sql"))
+        .unwrap();
+    conn.execute("INSERT INTO migration VALUES (1, ?1)", [checksum])
+        .unwrap();
+    conn.execute_batch(
+        r#"INSERT INTO session (sid, id, seq, epoch, created_at, updated_at) VALUES (1, 's', 1, 0, 5, 5);
+         INSERT INTO label VALUES (1, 'a', '1');
+         INSERT INTO message VALUES (1 << 32, '"said"')"#,
+    )
+    .unwrap();
     drop(conn);
     let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.verify(None).await.unwrap().faults, []);
+    assert_eq!(store.history("s", 0, 9).await.unwrap(), [json!("said")]);
     let records = vec![json!("decided")];
     store.audit("s", "i", records, NOW).await.unwrap();
     assert_eq!(store.audited("s", 0, 9).await.unwrap().len(), 1);

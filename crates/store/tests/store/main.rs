@@ -4,6 +4,7 @@
 mod child;
 mod cost;
 mod crash;
+mod damage;
 mod failures;
 mod files;
 mod loading;

@@ -51,8 +51,5 @@ async fn processes_that_share_a_session_lose_nothing() {
     assert_eq!(keys.len(), 400);
     let outcomes = store.outcomes_since("s", 0, usize::MAX).await.unwrap();
     assert_eq!(outcomes.len(), 400);
-    assert_eq!(
-        store.verify(None).await.unwrap().faults,
-        Vec::<String>::new()
-    );
+    assert_eq!(store.verify(None).await.unwrap().faults, []);
 }

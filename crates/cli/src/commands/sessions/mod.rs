@@ -1,4 +1,4 @@
-//! `logue sessions`: prints, copies, removes and verifies stored sessions.
+//! `logue sessions`: prints, copies, removes, verifies and repairs stored sessions.
 
 mod audit;
 mod copy;
@@ -7,21 +7,21 @@ mod outcomes;
 mod recover;
 mod retry;
 mod show;
+mod verify;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use logue_harness::store::{SessionInfo, SharedStore};
 use logue_harness::{Clock as _, Timestamp};
 use logue_source::escape_line;
-use serde_json::json;
 
-use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
+use crate::arguments::{RmArgs, SessionsCommand, StoreArgs};
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
 use crate::setup::store::{known, open, store_failure};
-use crate::terminal::{ignore_broken_pipe, print, print_error};
+use crate::terminal::print_error;
 use logue_harness::SystemClock;
 
 pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
@@ -56,7 +56,10 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         }
         SessionsCommand::Rm(arguments) => with(&arguments.store, |store| remove(store, arguments)),
         SessionsCommand::Verify(arguments) => {
-            with(&arguments.store, |store| verify(store, arguments))
+            with(&arguments.store, |store| verify::verify(store, arguments))
+        }
+        SessionsCommand::Repair(arguments) => {
+            with(&arguments.store, |store| verify::repair(store, arguments))
         }
     }
 }
@@ -102,35 +105,6 @@ fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliError> {
-    if let Some(session) = &arguments.session {
-        known(&store, session).await?;
-    }
-    let found = store.verify(arguments.session.as_deref()).await;
-    let found = found.map_err(|error| store_failure(&error))?;
-    let exit = if found.faults.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Findings
-    };
-    let text = if arguments.json {
-        format!(
-            "{}\n",
-            json!({"sessions": found.sessions, "messages": found.messages, "faults": found.faults})
-        )
-    } else {
-        let faults = found.faults.iter().map(|fault| format!("{fault}\n"));
-        let sessions = counted(amount(found.sessions), "session");
-        let messages = counted(amount(found.messages), "message");
-        let faulty = counted(found.faults.len(), "fault");
-        faults
-            .chain([format!("{sessions}, {messages}: {faulty}\n")])
-            .collect()
-    };
-    ignore_broken_pipe(print(&text))?;
-    Ok(exit)
 }
 
 /// Returns a stored number as the length of a list.

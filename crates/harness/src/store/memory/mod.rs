@@ -17,7 +17,8 @@ use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, SessionFilter,
+    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
+    RepairReport, SessionFilter,
     SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
     SuspensionFilter, SuspensionStatus,
 };
@@ -307,6 +308,15 @@ impl Store for MemoryStore {
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.with(move |data| Ok(data.verify(session)))
     }
+
+    fn repair(&self, _now: Timestamp) -> StoreResult<'_, RepairReport> {
+        self.with(|data| {
+            Ok(RepairReport {
+                remaining: data.verify(None).faults,
+                ..RepairReport::default()
+            })
+        })
+    }
 }
 
 /// All that is stored.
@@ -480,10 +490,9 @@ impl Data {
         }
         for suspension in self.suspensions.iter() {
             if wanted(&suspension.session) && !self.sessions.contains_key(&suspension.session) {
-                verified.faults.push(format!(
-                    "the suspension of `{}` has no session `{}`",
-                    suspension.invocation_id, suspension.session
-                ));
+                let problem = format!("that of `{}` has no session", suspension.invocation_id);
+                let fault = IntegrityFault::new("suspension", problem);
+                verified.faults.push(fault.in_session(&suspension.session));
             }
         }
         verified

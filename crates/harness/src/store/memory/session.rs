@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::clock::Timestamp;
 use crate::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    EntryState, InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
+    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
     OutcomeKind, SessionInfo, StoreError, StoredOutcome,
 };
 
@@ -407,17 +407,17 @@ impl Session {
     pub(super) fn verify(&self, id: &str, verified: &mut IntegrityReport) {
         verified.messages += self.seq();
         if self.outcomes.len() > self.entries.len() {
-            let fault = format!("`{id}` has more outcomes than entries");
-            verified.faults.push(fault);
+            let fault = IntegrityFault::new("session", "more outcomes than entries");
+            verified.faults.push(fault.in_session(id));
         }
         for (position, outcome) in (1..).zip(&self.outcomes) {
             if outcome.entry != position || outcome.cursor != position {
-                let fault = format!("`{id}` has a gap at outcome {position}");
-                verified.faults.push(fault);
+                let fault = IntegrityFault::new("outcome", "out of order").at(position);
+                verified.faults.push(fault.in_session(id));
             }
             if outcome.replies_to > self.seq() {
-                let fault = format!("`{id}` lacks messages of outcome {position}");
-                verified.faults.push(fault);
+                let fault = IntegrityFault::new("outcome", "messages are missing").at(position);
+                verified.faults.push(fault.in_session(id));
             }
         }
     }

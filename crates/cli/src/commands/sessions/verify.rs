@@ -1,0 +1,133 @@
+//! `logue sessions verify` and `repair`.
+
+use logue_harness::chat::check_records;
+use logue_harness::store::{IntegrityFault, SessionFilter, SharedStore};
+use logue_harness::{Clock as _, SystemClock};
+use logue_source::escape_line;
+use serde_json::{Value, json};
+
+use super::amount;
+use crate::arguments::{RepairArgs, VerifyArgs};
+use crate::counted::counted;
+use crate::exit::{CliError, Exit};
+use crate::setup::session_agent::TEXT_LABELS;
+use crate::setup::store::{known, store_failure};
+use crate::terminal::{ignore_broken_pipe, print};
+
+/// The remedy for a fault of what is stored.
+const REMEDY: &str = "run `logue sessions repair`, or restore a backup";
+
+pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliError> {
+    let only = arguments.session.as_deref();
+    if let Some(session) = only {
+        known(&store, session).await?;
+    }
+    let found = store.verify(only).await;
+    let found = found.map_err(|error| store_failure(&error))?;
+    let mut faults = found.faults;
+    let records = check_records(&*store, only).await;
+    faults.extend(records.unwrap_or_else(|error| unreadable(&error)));
+    let labels = check_labels(&store, only).await;
+    faults.extend(labels.unwrap_or_else(|error| unreadable(&error)));
+    let text = if arguments.json {
+        let faults: Vec<Value> = faults.iter().map(to_json).collect();
+        let found = json!({
+            "sessions": found.sessions, "messages": found.messages, "faults": faults,
+        });
+        format!("{found}\n")
+    } else {
+        let sessions = counted(amount(found.sessions), "session");
+        let messages = counted(amount(found.messages), "message");
+        let faulty = counted(faults.len(), "fault");
+        let remedy = if faults.is_empty() { "" } else { "; " };
+        let remedy = [remedy, if faults.is_empty() { "" } else { REMEDY }].concat();
+        let lines = faults.iter().map(line);
+        lines
+            .chain([format!("{sessions}, {messages}: {faulty}{remedy}\n")])
+            .collect()
+    };
+    ignore_broken_pipe(print(&text))?;
+    Ok(exit(&faults))
+}
+
+pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result<Exit, CliError> {
+    let report = store.repair(SystemClock.now()).await;
+    let report = report.map_err(|error| store_failure(&error))?;
+    let text = if arguments.json {
+        let all = |faults: &[IntegrityFault]| faults.iter().map(to_json).collect::<Vec<_>>();
+        let found = json!({
+            "quarantined": all(&report.quarantined),
+            "rebuilt": report.rebuilt,
+            "remaining": all(&report.remaining),
+        });
+        format!("{found}\n")
+    } else {
+        let quarantined = report.quarantined.iter().map(line);
+        let rebuilt = report.rebuilt.iter();
+        let rebuilt = rebuilt.map(|index| format!("index `{index}`: built again\n"));
+        let moved = counted(report.quarantined.len(), "record");
+        let left = counted(report.remaining.len(), "fault");
+        quarantined
+            .chain(rebuilt)
+            .chain([format!("{moved} in quarantine, {left} left\n")])
+            .chain(report.remaining.iter().map(line))
+            .collect()
+    };
+    ignore_broken_pipe(print(&text))?;
+    Ok(exit(&report.remaining))
+}
+
+/// Checks the types of the labels that the program sets.
+async fn check_labels(
+    store: &SharedStore,
+    only: Option<&str>,
+) -> Result<Vec<IntegrityFault>, logue_harness::store::StoreError> {
+    let listed = match only {
+        Some(session) => store.session(session).await?.into_iter().collect(),
+        None => store.list(SessionFilter::default()).await?,
+    };
+    let mut faults = Vec::new();
+    for info in listed {
+        for (name, value) in &info.labels {
+            let fits = match name.as_str() {
+                name if TEXT_LABELS.contains(&name) => value.is_string() || value.is_null(),
+                "permissions" => value
+                    .as_array()
+                    .is_some_and(|rules| rules.iter().all(Value::is_string)),
+                _ => true,
+            };
+            if !fits {
+                let problem = format!("`{name}` has a value of the wrong type");
+                faults.push(IntegrityFault::new("label", problem).in_session(&info.session));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// Returns the fault of a store whose records cannot be listed.
+fn unreadable(error: &logue_harness::store::StoreError) -> Vec<IntegrityFault> {
+    vec![IntegrityFault::new("file", error.to_string())]
+}
+
+const fn exit(faults: &[IntegrityFault]) -> Exit {
+    if faults.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Findings
+    }
+}
+
+fn line(fault: &IntegrityFault) -> String {
+    format!("{}\n", escape_line(&fault.to_string()))
+}
+
+fn to_json(fault: &IntegrityFault) -> Value {
+    json!({
+        "session": fault.session,
+        "record": fault.record,
+        "position": fault.position,
+        "problem": fault.problem,
+        "remedy": REMEDY,
+    })
+}

@@ -1,0 +1,162 @@
+//! Checksums of rows, which find damage by the medium.
+//!
+//! Each table has a column `sum`: the CRC-32 of the other columns, each with its type and length. A
+//! CRC-32 differs after any change of up to 32 consecutive bits. Someone who edits a row on purpose
+//! can compute it anew.
+
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ToSql};
+
+use super::error::SqliteResult;
+
+/// A table with checksums.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sealed {
+    pub(super) table: &'static str,
+    /// The columns that the checksum covers.
+    pub(super) columns: &'static str,
+    /// The columns that identify a row, as bytes where damage could make the text invalid.
+    pub(super) key: &'static str,
+    /// The condition of the rows of a session: places `?1` to `?2`, or number `?3`.
+    pub(super) of_session: &'static str,
+    /// The expression of the position within the session.
+    pub(super) position: &'static str,
+    /// The expression of the name of a row without a position.
+    pub(super) name: &'static str,
+}
+
+const BY_PLACE: &str = "pos BETWEEN ?1 AND ?2 AND ?3";
+const BY_NUMBER: &str = "sid = ?3 AND ?1 <= ?2";
+const OFFSET: &str = "pos & 0xffffffff";
+
+/// All tables with checksums; that of sessions is the last one.
+pub(super) const TABLES: &[Sealed] = &[
+    MESSAGE, ENTRY, WORK, NOTE, SUSPENSION, AUDIT, FIELD, LABEL, SESSION,
+];
+
+pub(super) const SESSION: Sealed = Sealed {
+    table: "session",
+    columns: "sid, id, seq, entries, cursor, has_state, schema_version, created_at, updated_at",
+    key: "sid",
+    of_session: BY_NUMBER,
+    position: "NULL",
+    name: "NULL",
+};
+pub(super) const FIELD: Sealed = Sealed {
+    table: "field",
+    columns: "sid, name, value",
+    key: "sid, CAST(name AS BLOB)",
+    of_session: BY_NUMBER,
+    position: "NULL",
+    name: "name",
+};
+pub(super) const LABEL: Sealed = Sealed {
+    table: "label",
+    columns: "sid, name, value",
+    key: "sid, CAST(name AS BLOB)",
+    of_session: BY_NUMBER,
+    position: "NULL",
+    name: "name",
+};
+pub(super) const MESSAGE: Sealed = Sealed {
+    table: "message",
+    columns: "pos, body",
+    key: "pos",
+    of_session: BY_PLACE,
+    position: OFFSET,
+    name: "NULL",
+};
+pub(super) const ENTRY: Sealed = Sealed {
+    table: "entry",
+    columns: "pos, resumes, key, digest, invocation, cancel, accepted_at, kind, replies_from, \
+              replies_to, body, at",
+    key: "pos",
+    of_session: BY_PLACE,
+    position: OFFSET,
+    name: "NULL",
+};
+pub(super) const WORK: Sealed = Sealed {
+    table: "work",
+    columns: "pos, body",
+    key: "pos",
+    of_session: BY_PLACE,
+    position: OFFSET,
+    name: "NULL",
+};
+pub(super) const NOTE: Sealed = Sealed {
+    table: "note",
+    columns: "sid, invocation, seq, body",
+    key: "sid, CAST(invocation AS BLOB), seq",
+    of_session: BY_NUMBER,
+    position: "seq",
+    name: "invocation",
+};
+pub(super) const SUSPENSION: Sealed = Sealed {
+    table: "suspension",
+    columns: "num, invocation, sid, signal_id, metadata, status, entry, record, since",
+    key: "num",
+    of_session: BY_NUMBER,
+    position: "NULL",
+    name: "invocation",
+};
+pub(super) const AUDIT: Sealed = Sealed {
+    table: "audit",
+    columns: "pos, invocation, body, at",
+    key: "pos",
+    of_session: BY_PLACE,
+    position: OFFSET,
+    name: "NULL",
+};
+
+/// Makes `row_sum(column, …)` available to statements of this connection.
+pub(super) fn register(conn: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
+    conn.create_scalar_function("row_sum", -1, flags, |context| Ok(row_sum(context)))
+}
+
+/// Stores the checksum of changed rows: those of `sealed` that satisfy `condition`.
+pub(super) fn seal(
+    conn: &Connection,
+    sealed: Sealed,
+    condition: &str,
+    values: &[&dyn ToSql],
+) -> SqliteResult<()> {
+    let Sealed { table, columns, .. } = sealed;
+    conn.prepare_cached(&format!(
+        "UPDATE {table} SET sum = row_sum({columns}) WHERE {condition}"
+    ))?
+    .execute(values)?;
+    Ok(())
+}
+
+/// Stores the checksum of a session's row.
+pub(super) fn seal_session(conn: &Connection, sid: i64) -> SqliteResult<()> {
+    seal(conn, SESSION, "sid = ?1", &[&sid])
+}
+
+/// Stores the checksum of an entry.
+pub(super) fn seal_entry(conn: &Connection, place: i64) -> SqliteResult<()> {
+    seal(conn, ENTRY, "pos = ?1", &[&place])
+}
+
+fn row_sum(context: &Context<'_>) -> i64 {
+    let mut sum = crc32fast::Hasher::new();
+    let mut add = |kind: u8, bytes: &[u8]| {
+        sum.update(&[kind]);
+        sum.update(&bytes.len().to_le_bytes());
+        sum.update(bytes);
+    };
+    for index in 0..context.len() {
+        match context.get_raw(index) {
+            ValueRef::Null => add(0, &[]),
+            ValueRef::Integer(number) => add(1, &number.to_le_bytes()),
+            ValueRef::Real(number) => add(2, &number.to_le_bytes()),
+            ValueRef::Text(text) => add(3, text),
+            ValueRef::Blob(bytes) => add(4, bytes),
+        }
+    }
+    i64::from(sum.finalize())
+}
