@@ -17,6 +17,7 @@ mod concurrent;
 mod contract;
 mod convert;
 mod convert_chatmd;
+mod damage;
 mod debug;
 mod doctor;
 mod edited;

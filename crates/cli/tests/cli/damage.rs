@@ -1,0 +1,86 @@
+//! Damage to the stored sessions is found, shown with its remedy, and repaired.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use testkit::Answer;
+
+use crate::program::{folder, run};
+use crate::transcript::{say, serve};
+
+/// The file of the sessions somewhere below a folder.
+fn store_below(folder: &Path) -> Option<PathBuf> {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if let Some(found) = store_below(&path) {
+                return Some(found);
+            }
+        } else if path.file_name().is_some_and(|name| name == "sessions.db") {
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// Flips a bit in each copy of a text in a file.
+fn flip(path: &Path, text: &str) {
+    let mut content = fs::read(path).unwrap();
+    let places: Vec<usize> = content
+        .windows(text.len())
+        .enumerate()
+        .filter(|(_, part)| *part == text.as_bytes())
+        .map(|(at, _)| at)
+        .collect();
+    assert!(!places.is_empty(), "{text} is not in the file");
+    for at in places {
+        content[at] ^= 1;
+    }
+    fs::write(path, content).unwrap();
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_repaired() {
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let server = serve(vec![
+        Answer::text("The first answer."),
+        Answer::text("The second answer."),
+        Answer::text("The third answer."),
+    ]);
+    for message in ["one", "two"] {
+        let sent = say(folder.path(), &server, &["send", "--agent", "p.md", "s", message]);
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    flip(&store_below(folder.path()).unwrap(), "The first answer.");
+
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 8, "{}", verified.stderr);
+    assert_eq!(
+        verified.stdout,
+        "`s`: message 1: the checksum does not match the content\n\
+         1 session, 4 messages: 1 fault; run `logue sessions repair`, or restore a backup\n"
+    );
+    let verified = run(folder.path(), ["sessions", "verify", "--json"]);
+    let found: Value = serde_json::from_str(&verified.stdout).unwrap();
+    assert_eq!(found["faults"][0]["session"], "s");
+    assert_eq!(found["faults"][0]["position"], 1);
+
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{} {}", repaired.stdout, repaired.stderr);
+    assert!(
+        repaired.stdout.ends_with("1 record in quarantine, 0 faults left\n"),
+        "{}",
+        repaired.stdout
+    );
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 0, "{}", verified.stdout);
+
+    // The next turn sends what is sound, and says what is not.
+    let sent = say(folder.path(), &server, &["send", "s", "three"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let request = format!("{:?}", server.received().pop().unwrap());
+    assert!(request.contains("in quarantine"), "{request}");
+    assert!(request.contains("The second answer."), "{request}");
+    assert!(!request.contains("first answer"), "{request}");
+}
