@@ -10,3 +10,8 @@ pub(crate) fn counted_as(count: usize, singular: &str, plural: &str) -> String {
     let noun = if count == 1 { singular } else { plural };
     format!("{count} {noun}")
 }
+
+/// Returns a stored number as the length of a list.
+pub(crate) fn amount(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -30,7 +30,7 @@ pub(crate) fn check(
         return Err("the store cannot be verified".to_owned());
     };
     if let Some(fault) = verified.faults.first() {
-        return Err(fault.clone());
+        return Err(fault.to_string());
     }
     let Some(Ok(sessions)) = now_or_never(async { memory.list(SessionFilter::default()).await })
     else {

@@ -36,8 +36,8 @@ pub(crate) use rewrite::{FixArgs, FmtArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scan::ScanArgs;
 pub(crate) use sessions::{
-    CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, RecoverArgs, RetryArgs,
-    RepairArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
+    CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, RecoverArgs, RepairArgs,
+    RetryArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
 };
 pub(crate) use start_role::StartRole;
 pub(crate) use tokens::{CountArgs, DecodeArgs, EncodeArgs, RenderArgs, TokensCommand};

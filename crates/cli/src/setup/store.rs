@@ -80,6 +80,9 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
     match error {
         StoreError::NotFound { .. } => CliError::user("session_not_found", message)
             .with_help("run `logue sessions list` to list all sessions"),
+        StoreError::IdTooLong { .. } => {
+            CliError::new(Exit::Usage, "usage", message).with_help("choose a shorter id")
+        }
         StoreError::Exists { .. } => {
             CliError::user("session_exists", message).with_help("choose another name")
         }

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use testkit::Answer;
 
-use crate::program::{folder, run};
+use crate::program::{Ran, folder, logue, run};
 use crate::transcript::{say, serve};
 
 /// The file of the sessions somewhere below a folder.
@@ -41,6 +42,47 @@ fn flip(path: &Path, text: &str) {
 }
 
 #[test]
+fn a_store_without_space_accepts_nothing_and_can_be_tried_again() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let first = run(folder.path(), ["send", "--agent", "p.md", "s", "one"]);
+    assert_eq!(first.status, 0, "{}", first.stderr);
+    let mut shell = logue(folder.path());
+    let program = shell.get_program().to_owned();
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    shell = sh_in(&shell);
+    shell.args(["-c", limited]).arg(program).args(["send", "s"]);
+    let full: Ran = shell.arg("x".repeat(40_000)).output().unwrap().into();
+    assert_eq!(full.status, 4, "{}", full.stderr);
+    assert!(
+        full.stderr.contains("error[store_unavailable]"),
+        "{}",
+        full.stderr
+    );
+    let again = run(folder.path(), ["send", "s", "two"]);
+    assert_eq!(
+        (again.status, again.stdout.as_str()),
+        (0, "two\n"),
+        "{}",
+        again.stderr
+    );
+}
+
+/// A shell with the environment and folder of another command.
+fn sh_in(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    shell
+}
+
+#[test]
 fn a_flipped_bit_is_found_and_repaired() {
     let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
     let server = serve(vec![
@@ -49,7 +91,11 @@ fn a_flipped_bit_is_found_and_repaired() {
         Answer::text("The third answer."),
     ]);
     for message in ["one", "two"] {
-        let sent = say(folder.path(), &server, &["send", "--agent", "p.md", "s", message]);
+        let sent = say(
+            folder.path(),
+            &server,
+            &["send", "--agent", "p.md", "s", message],
+        );
         assert_eq!(sent.status, 0, "{}", sent.stderr);
     }
     flip(&store_below(folder.path()).unwrap(), "The first answer.");
@@ -67,9 +113,15 @@ fn a_flipped_bit_is_found_and_repaired() {
     assert_eq!(found["faults"][0]["position"], 1);
 
     let repaired = run(folder.path(), ["sessions", "repair"]);
-    assert_eq!(repaired.status, 0, "{} {}", repaired.stdout, repaired.stderr);
+    assert_eq!(
+        repaired.status, 0,
+        "{} {}",
+        repaired.stdout, repaired.stderr
+    );
     assert!(
-        repaired.stdout.ends_with("1 record in quarantine, 0 faults left\n"),
+        repaired
+            .stdout
+            .ends_with("1 record in quarantine, 0 faults left\n"),
         "{}",
         repaired.stdout
     );

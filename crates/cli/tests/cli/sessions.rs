@@ -394,3 +394,36 @@ fn the_example_of_the_readme_answers() {
         ran.stderr
     );
 }
+
+#[test]
+fn ids_of_any_length_are_listed_and_new_ones_have_a_limit() {
+    let folder = two_turns();
+    let long = "x".repeat(8_192);
+    let longer = "x".repeat(65_536);
+    let forked = run(folder.path(), ["sessions", "fork", "s", &long]);
+    assert_eq!(forked.status, 0, "{}", forked.stderr);
+    for arguments in [
+        vec!["send", "--agent", "echo.md", &longer, "one"],
+        vec!["sessions", "fork", "s", &longer],
+    ] {
+        let refused = run(folder.path(), arguments);
+        assert_eq!(refused.status, 2, "{}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains("the session id has 65536 bytes, at most 8192 are possible"),
+            "{}",
+            refused.stderr
+        );
+    }
+    let listed = run(folder.path(), ["sessions", "list"]);
+    assert_eq!(listed.status, 0, "{}", listed.stderr);
+    assert_eq!(listed.stdout.lines().count(), 3, "{}", listed.stdout);
+    // The other rows stay as narrow as they were.
+    let other = listed.stdout.lines().find(|line| line.starts_with("s "));
+    assert!(
+        other.is_some_and(|line| line.len() < 200),
+        "{}",
+        listed.stdout
+    );
+}

@@ -56,6 +56,17 @@ impl Failure {
         Self::new(ShapeError::CATEGORY, error.to_string())
     }
 
+    /// The store did not accept a message, so that nothing has happened.
+    pub(super) fn accept(error: &StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } => Self::from_store("store_unavailable", error),
+            StoreError::IdTooLong { .. } => {
+                Self::from_store("harness_session_id_unresolved", error)
+            }
+            _ => Self::load(error),
+        }
+    }
+
     /// The store failed while a session was read.
     pub(super) fn load(error: &StoreError) -> Self {
         Self::from_store("session_load_failed", error)

@@ -26,12 +26,11 @@ pub async fn check_records(
     store: &dyn Store,
     session: Option<&str>,
 ) -> Result<Vec<IntegrityFault>, StoreError> {
-    let sessions = match session {
-        Some(session) => vec![session.to_owned()],
-        None => {
-            let listed = store.list(SessionFilter::default()).await?;
-            listed.into_iter().map(|info| info.session).collect()
-        }
+    let sessions = if let Some(session) = session {
+        vec![session.to_owned()]
+    } else {
+        let listed = store.list(SessionFilter::default()).await?;
+        listed.into_iter().map(|info| info.session).collect()
     };
     let mut faults = Vec::new();
     for session in sessions {
@@ -54,7 +53,8 @@ async fn history(store: &dyn Store, session: &str) -> Vec<IntegrityFault> {
             Ok(messages) => {
                 for message in messages {
                     if let Err(problem) = message_from_json(&message) {
-                        let fault = IntegrityFault::new("message", format!("is invalid: {problem}"));
+                        let fault =
+                            IntegrityFault::new("message", format!("is invalid: {problem}"));
                         faults.push(fault.at(seq));
                     }
                     seq += 1;

@@ -133,7 +133,7 @@ impl<E: Send + 'static> Inner<E> {
             if options.busy.cancel().is_some() {
                 self.changed.notify_waiters();
             }
-            match accepted.map_err(|error| Failure::load(&error))? {
+            match accepted.map_err(|error| Failure::accept(&error))? {
                 EnqueueResult::Entry {
                     entry: known,
                     is_new: false,

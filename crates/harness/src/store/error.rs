@@ -35,6 +35,15 @@ pub enum StoreError {
         /// The missing item, with its name.
         what: String,
     },
+    /// The id of a new session is longer than a store accepts.
+    #[error(
+        "the session id has {bytes} bytes, at most {} are possible",
+        super::MAX_SESSION_ID_BYTES
+    )]
+    IdTooLong {
+        /// Its length in bytes.
+        bytes: usize,
+    },
     /// There is one already.
     #[error("there is already {what}")]
     Exists {

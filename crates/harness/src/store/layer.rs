@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport, RepairReport,
-    JournalNote, Lease, LeaseResult, NewEntry, SessionFilter, SessionInfo, SignalResult,
-    StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter, SessionInfo,
+    SignalResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use super::{Store, StoreResult};
 use crate::clock::Timestamp;

@@ -40,13 +40,33 @@ pub use layer::StoreLayer;
 pub use memory::MemoryStore;
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
-    NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionInfo, SignalResult, StoredOutcome,
-    Suspension, SuspensionFilter, SuspensionStatus,
+    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
+    NewEntry, NewOutcome, NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionInfo,
+    SignalResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
 };
 
 use crate::clock::Timestamp;
 use logue_graph::BoxFuture;
+
+/// The maximum length of the id of a new session, in bytes.
+///
+/// The turn of a file has an id with the path of the file.
+pub const MAX_SESSION_ID_BYTES: usize = 8_192;
+
+/// Checks the id of a session that is to be created.
+///
+/// # Errors
+/// [`StoreError::NotFound`] if it is empty, [`StoreError::IdTooLong`] if it is longer than
+/// [`MAX_SESSION_ID_BYTES`].
+pub fn check_session_id(session: &str) -> Result<(), StoreError> {
+    match session.len() {
+        0 => Err(StoreError::NotFound {
+            what: "session ``".to_owned(),
+        }),
+        1..=MAX_SESSION_ID_BYTES => Ok(()),
+        bytes => Err(StoreError::IdTooLong { bytes }),
+    }
+}
 
 /// The future that every method of a store returns.
 pub type StoreResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

@@ -1,7 +1,8 @@
 //! Entries are queued in order, once per key, and cancelled only while they run.
 
 use logue_harness::store::{
-    CancelMode, EnqueueResult, EntryPayload, EntryState, NewEntry, SharedStore,
+    CancelMode, EnqueueResult, EntryPayload, EntryState, MAX_SESSION_ID_BYTES, NewEntry,
+    SharedStore,
 };
 use serde_json::Value;
 
@@ -269,6 +270,19 @@ pub(super) async fn an_entry_can_cancel_the_one_that_runs(store: SharedStore) ->
     same("the entry after it", put, accepted(2, true, 1))?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what it asked for", asked, Some(CancelMode::Interrupt))
+}
+
+pub(super) async fn an_id_has_a_maximum_length(store: SharedStore) -> Checked {
+    let longest = "é".repeat(MAX_SESSION_ID_BYTES / 2);
+    let longer = format!("{longest}x");
+    store.enqueue(&longest, entry("x")).await?;
+    let put = store.enqueue(&longer, entry("x")).await;
+    refused("an entry", put, "id too long")?;
+    let label = store.set_label(&longer, "name", Value::Null, NOW).await;
+    refused("a label", label, "id too long")?;
+    let fork = store.fork(&longest, 0, &longer, NOW).await;
+    refused("a fork", fork, "id too long")?;
+    same("sessions", sound(&*store).await?.sessions, 1)
 }
 
 pub(super) async fn an_empty_id_is_refused(store: SharedStore) -> Checked {

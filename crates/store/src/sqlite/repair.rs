@@ -78,7 +78,9 @@ fn keep(
 /// Converts a column to JSON; bytes that are not text become hexadecimal digits.
 fn shown(value: ValueRef<'_>) -> serde_json::Value {
     let hex = |bytes: &[u8]| {
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+        let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits: String = halves.map(digit).collect();
         json!({ "hex": digits })
     };
     match value {
@@ -101,7 +103,7 @@ fn condition(row: &DamagedRow) -> String {
     format!("({}) = ({})", row.sealed.key, places.join(", "))
 }
 
-/// Replaces a damaged row by what can stand in its place.
+/// Replaces a damaged row by a placeholder, or removes it.
 fn replace(conn: &Connection, sid: i64, row: &DamagedRow, now: Timestamp) -> SqliteResult<()> {
     let change = |assignments: &str| -> SqliteResult<()> {
         let (table, condition) = (row.sealed.table, condition(row));
@@ -130,7 +132,7 @@ fn replace(conn: &Connection, sid: i64, row: &DamagedRow, now: Timestamp) -> Sql
             Ok(())
         }
         "entry" => repair_entry(conn, sid, row, now),
-        // A payload that is no message fails when its turn comes, and its sender is told.
+        // A payload without a message fails in its turn, and its sender gets that outcome.
         "work" => change(r#"body = '{"kind":"message","message":null}'"#),
         "note" | "audit" => change(r#"body = '{"quarantined":true}'"#),
         // The numbers of the session are counted again afterwards.

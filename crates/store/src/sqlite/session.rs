@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, StoreError,
+    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, StoreError, check_session_id,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -75,12 +75,10 @@ pub(super) fn find_or_create(
     session: &str,
     now: Timestamp,
 ) -> SqliteResult<Head> {
-    if session.is_empty() {
-        return Err(missing(session).into());
-    }
     if let Some(head) = find(conn, session)? {
         return Ok(head);
     }
+    check_session_id(session)?;
     conn.prepare_cached(
         "INSERT INTO session (id, epoch, created_at, updated_at)
          VALUES (?1, ifnull((SELECT value FROM meta WHERE name = 'epochs'), 0), ?2, ?2)",

@@ -27,7 +27,7 @@ pub(crate) fn check(place: &Place, context: &str) -> Stored {
         SqliteStore::open(place.store()).unwrap_or_else(|error| panic!("{context}: {error}"));
     let stored = runtime.block_on(async {
         let verified = store.verify(None).await.unwrap();
-        assert_eq!(verified.faults, [""; 0], "{context}");
+        assert_eq!(verified.faults, [], "{context}");
         let mut stored = Stored {
             histories: BTreeMap::new(),
             outcomes: BTreeMap::new(),

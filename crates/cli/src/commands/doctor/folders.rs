@@ -6,8 +6,7 @@ use logue_store::redacted_address;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
-use crate::commands::sessions::amount;
-use crate::counted::counted;
+use crate::counted::{amount, counted};
 use crate::setup::settings::Settings;
 use crate::setup::store;
 

@@ -12,11 +12,11 @@ use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ExportArgs, ForkArgs, ImportArgs};
+use crate::commands::sessions::known;
 use crate::commands::sessions::show::messages;
-use crate::commands::sessions::{amount, known};
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::{read_messages, write_messages};
-use crate::counted::counted;
+use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::files::{is_stdin, read_file};
 use crate::setup::session_agent::AGENT;

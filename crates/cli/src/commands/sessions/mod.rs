@@ -16,7 +16,7 @@ use logue_harness::{Clock as _, Timestamp};
 use logue_source::escape_line;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs};
-use crate::counted::counted;
+use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
@@ -105,11 +105,6 @@ fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Returns a stored number as the length of a list.
-pub(crate) fn amount(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Formats the time since `then` in one unit.

@@ -6,9 +6,8 @@ use logue_harness::{Clock as _, SystemClock};
 use logue_source::escape_line;
 use serde_json::{Value, json};
 
-use super::amount;
 use crate::arguments::{RepairArgs, VerifyArgs};
-use crate::counted::counted;
+use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::TEXT_LABELS;
 use crate::setup::store::{known, store_failure};

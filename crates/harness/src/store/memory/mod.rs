@@ -18,9 +18,8 @@ use self::suspensions::Suspensions;
 use super::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter,
-    SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
-    SuspensionFilter, SuspensionStatus,
+    RepairReport, SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
 };
 use crate::clock::Timestamp;
 
@@ -332,8 +331,8 @@ struct Data {
 impl Data {
     /// The session, made if there is none.
     fn made(&mut self, session: &str, now: Timestamp) -> Result<&mut Session, StoreError> {
-        if session.is_empty() {
-            return Err(no_session(session));
+        if !self.sessions.contains_key(session) {
+            check_session_id(session)?;
         }
         let epochs = self.epochs;
         Ok(self
@@ -459,9 +458,7 @@ impl Data {
             .sessions
             .get(session)
             .ok_or_else(|| no_session(session))?;
-        if into.is_empty() {
-            return Err(no_session(into));
-        }
+        check_session_id(into)?;
         if self.sessions.contains_key(into) {
             return Err(StoreError::Exists {
                 what: format!("a session `{into}`"),

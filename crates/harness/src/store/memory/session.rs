@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use crate::clock::Timestamp;
 use crate::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
-    OutcomeKind, SessionInfo, StoreError, StoredOutcome,
+    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
+    NewEntry, NewOutcome, OutcomeKind, SessionInfo, StoreError, StoredOutcome,
 };
 
 /// The data of a session.
