@@ -43,6 +43,7 @@ mod program;
 mod project_grants;
 mod provider_errors;
 mod providers;
+mod recovered;
 mod redact;
 mod registries;
 mod resumed;

@@ -11,11 +11,12 @@ use crate::program::{Ran, folder, logue};
 use crate::send::show;
 use crate::waiting::wait_for_file;
 
-const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
-const DEPLOY: &str = "echo ran >> runs\necho deployed\n";
-const SETTINGS: &str = "[model]\nretries = 0\n";
+pub(crate) const PROMPT: &str =
+    "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
+pub(crate) const DEPLOY: &str = "echo ran >> runs\necho deployed\n";
+pub(crate) const SETTINGS: &str = "[model]\nretries = 0\n";
 
-fn prepared(script: &str) -> tempfile::TempDir {
+pub(crate) fn prepared(script: &str) -> tempfile::TempDir {
     folder(&[
         ("p.md", PROMPT),
         ("deploy.sh", script),
@@ -23,7 +24,7 @@ fn prepared(script: &str) -> tempfile::TempDir {
     ])
 }
 
-fn call() -> Reply {
+pub(crate) fn call() -> Reply {
     let answer = Answer::text("I try.");
     Reply::Answer(answer.with_call("c1", "deploy", "{\"arguments\":[]}"))
 }
@@ -36,15 +37,15 @@ fn status(code: u16) -> Reply {
     )
 }
 
-fn text(words: &str) -> Reply {
+pub(crate) fn text(words: &str) -> Reply {
     Reply::Answer(Answer::text(words))
 }
 
-fn server(replies: Vec<Reply>) -> ModelServer {
+pub(crate) fn server(replies: Vec<Reply>) -> ModelServer {
     ModelServer::start(replies, Delivery::Whole).unwrap()
 }
 
-fn ask(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Ran {
+pub(crate) fn ask(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Ran {
     let mut command = logue(folder);
     command
         .env("OPENAI_BASE_URL", server.base_url())
@@ -52,11 +53,11 @@ fn ask(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Ran {
     command.output().unwrap().into()
 }
 
-fn runs(folder: &Path) -> String {
+pub(crate) fn runs(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("runs")).unwrap_or_default()
 }
 
-fn roles(messages: &Value) -> Vec<String> {
+pub(crate) fn roles(messages: &Value) -> Vec<String> {
     let messages = messages.as_array().unwrap().iter();
     messages
         .map(|message| message["role"].as_str().unwrap().to_owned())
@@ -64,7 +65,7 @@ fn roles(messages: &Value) -> Vec<String> {
 }
 
 /// Kills a command in the tool that it runs.
-fn kill_in_the_tool(folder: &Path, server: &ModelServer, arguments: &[&str]) {
+pub(crate) fn kill_in_the_tool(folder: &Path, server: &ModelServer, arguments: &[&str]) {
     let mut child = logue(folder)
         .env("OPENAI_BASE_URL", server.base_url())
         .args(arguments)
@@ -78,7 +79,7 @@ fn kill_in_the_tool(folder: &Path, server: &ModelServer, arguments: &[&str]) {
 }
 
 const SEND: [&str; 5] = ["send", "--agent", "p.md", "s", "ship it"];
-const KEYED: [&str; 7] = [
+pub(crate) const KEYED: [&str; 7] = [
     "send",
     "--agent",
     "p.md",
@@ -219,7 +220,7 @@ fn a_key_with_another_message_is_refused() {
 }
 
 /// Asks for an approval, and returns the name of its signal.
-fn suspended(folder: &Path, server: &ModelServer, arguments: &[&str]) -> String {
+pub(crate) fn suspended(folder: &Path, server: &ModelServer, arguments: &[&str]) -> String {
     let ran = ask(folder, server, arguments);
     assert_eq!(ran.status, 6, "{}", ran.stderr);
     let mut lines = ran.stderr.lines();
@@ -389,4 +390,46 @@ fn a_killed_turn_may_end_with_its_process() {
         ran.stderr
     );
     assert_eq!(runs(folder.path()), "ran\n");
+}
+
+const SCHEMA: &str = r#"{"type": "object", "required": ["name"]}"#;
+
+#[test]
+fn answers_that_break_a_schema_after_a_tool_lose_nothing_and_are_not_history() {
+    for again in [&SEND[..], &RETRY[..], &KEYED[..]] {
+        let first = if again == RETRY { &SEND[..] } else { again };
+        let server = server(vec![
+            call(),
+            text("It is Ada."),
+            text("Ada, again."),
+            text("{\"name\": \"Ada\"}"),
+        ]);
+        let folder = prepared(DEPLOY);
+        std::fs::write(folder.path().join("person.json"), SCHEMA).unwrap();
+        let schema = ["--schema", "person.json"];
+        let ran = ask(folder.path(), &server, &[first, &schema].concat());
+        assert_eq!((ran.status, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("error[structured_output_invalid]"),
+            "{}",
+            ran.stderr
+        );
+        let shown = show(folder.path(), "s");
+        let expected = ["user", "assistant", "tool"];
+        assert_eq!(roles(&shown["messages"]), expected, "{shown}");
+        let ran = ask(folder.path(), &server, &[again, &schema].concat());
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "{\"name\": \"Ada\"}\n"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(runs(folder.path()), "ran\n");
+        let requests = server.received();
+        assert_eq!(requests.len(), 4);
+        let sent = &requests[3].body["messages"];
+        assert_eq!(roles(sent), expected, "{sent}");
+        let shown = show(folder.path(), "s");
+        assert_eq!(roles(&shown["messages"])[3..], ["assistant"], "{shown}");
+    }
 }

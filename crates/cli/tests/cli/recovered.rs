@@ -1,0 +1,231 @@
+//! Turns whose process died: who finishes them, how often, and which of their calls run.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use testkit::{Answer, ModelServer, Reply};
+
+use crate::program::{folder, logue, run};
+use crate::resumed::{
+    DEPLOY, KEYED, PROMPT, SETTINGS, ask, call, kill_in_the_tool, prepared, roles, runs, server,
+    suspended, text,
+};
+use crate::send::show;
+use crate::waiting::wait_until;
+
+/// Calls run one after the other, and the first one lasts.
+const SERIAL: &str = "[model]\nretries = 0\n[tools]\nconcurrency = 1\n";
+const FIRST_LASTS: &str = "echo $1 >> runs\n[ $1 != one ] || sleep 30\n";
+
+fn start(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Child {
+    logue(folder)
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn wait_for_requests(server: &ModelServer, count: usize) {
+    wait_until(
+        || format!("request {count} was not sent"),
+        || server.received().len() >= count,
+    );
+}
+
+/// Kills a command while it waits for its `count`-th request.
+fn kill_in_a_request(folder: &Path, arguments: &[&str], replies: Vec<Reply>) {
+    let count = replies.len();
+    let server = server(replies);
+    let child = start(folder, &server, arguments);
+    wait_for_requests(&server, count);
+    kill(child);
+}
+
+fn two_calls() -> Reply {
+    let answer = Answer::text("Both.");
+    let answer = answer.with_call("c1", "deploy", r#"{"arguments":["one"]}"#);
+    Reply::Answer(answer.with_call("c2", "deploy", r#"{"arguments":["two"]}"#))
+}
+
+fn with_two_calls() -> tempfile::TempDir {
+    folder(&[
+        ("p.md", PROMPT),
+        ("deploy.sh", FIRST_LASTS),
+        ("logue.toml", SERIAL),
+    ])
+}
+
+/// Checks that the first call has an unknown outcome and that the second one ran, once each.
+fn has_run_the_second(folder: &Path, server: &ModelServer) {
+    assert_eq!(runs(folder), "one\ntwo\n");
+    let requests = server.received();
+    assert_eq!(requests.len(), 2);
+    let sent = &requests[1].body["messages"];
+    assert_eq!(roles(sent), ["user", "assistant", "tool", "tool"], "{sent}");
+    assert_eq!(sent[2]["tool_call_id"], "c1");
+    let first = sent[2]["content"].as_str().unwrap();
+    assert!(first.starts_with("E-TOOL-CANCELLED"), "{sent}");
+    assert_eq!(sent[3]["tool_call_id"], "c2");
+    assert_eq!(sent[3]["content"], "[exit status 0]", "{sent}");
+}
+
+#[test]
+fn calls_that_had_not_started_are_run() {
+    let server = server(vec![two_calls(), text("fine")]);
+    let folder = with_two_calls();
+    kill_in_the_tool(folder.path(), &server, &KEYED);
+    let ran = ask(folder.path(), &server, &KEYED);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        ran.stderr
+    );
+    has_run_the_second(folder.path(), &server);
+}
+
+#[test]
+fn approved_calls_that_had_not_started_are_run_without_another_question() {
+    let server = server(vec![two_calls(), text("fine")]);
+    let folder = with_two_calls();
+    let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+    let signal = suspended(folder.path(), &server, &asking);
+    let approve = ["signal", &signal, "--approve"];
+    kill_in_the_tool(folder.path(), &server, &approve);
+    let ran = ask(folder.path(), &server, &approve);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        ran.stderr
+    );
+    has_run_the_second(folder.path(), &server);
+}
+
+#[test]
+fn a_turn_is_continued_three_times_at_most() {
+    let folder = prepared(DEPLOY);
+    kill_in_a_request(folder.path(), &KEYED, vec![call(), Reply::Silent]);
+    for _ in 0..3 {
+        kill_in_a_request(folder.path(), &KEYED, vec![Reply::Silent]);
+    }
+    let server = server(vec![text("fine")]);
+    let ended = ask(folder.path(), &server, &KEYED);
+    assert_eq!(ended.status, 4, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("error[turn_interrupted]"),
+        "{}",
+        ended.stderr
+    );
+    assert!(server.received().is_empty(), "the fifth process asked");
+    let shown = show(folder.path(), "s");
+    let expected = ["user", "assistant", "tool"];
+    assert_eq!(roles(&shown["messages"]), expected, "{shown}");
+    // The sender decides to continue it.
+    let ran = ask(folder.path(), &server, &KEYED);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
+#[test]
+fn a_supervisor_finishes_every_dead_turn_and_no_live_one() {
+    let folder = prepared(DEPLOY);
+    for session in ["a", "b"] {
+        let send = ["send", "--agent", "p.md", session, "ship it"];
+        kill_in_a_request(folder.path(), &send, vec![call(), Reply::Silent]);
+    }
+    let file = ["run", "p.md", "ship it"];
+    kill_in_a_request(folder.path(), &file, vec![call(), Reply::Silent]);
+    let written = std::fs::read(folder.path().join("p.md")).unwrap();
+    let silent = server(vec![Reply::Silent]);
+    let live = start(
+        folder.path(),
+        &silent,
+        &["send", "--agent", "p.md", "c", "hi"],
+    );
+    wait_for_requests(&silent, 1);
+
+    let server = server(vec![text("fine")]);
+    let all = ["sessions", "recover", "--all"];
+    let ran = ask(folder.path(), &server, &all);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let mut lines: Vec<_> = ran.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["a: completed", "b: completed"], "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr, "c: skipped: another process works on it\n",
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(server.received().len(), 2);
+    assert_eq!(silent.received().len(), 1);
+    for session in ["a", "b"] {
+        let shown = show(folder.path(), session);
+        let expected = ["user", "assistant", "tool", "assistant"];
+        assert_eq!(roles(&shown["messages"]), expected, "{shown}");
+    }
+    // The conversation of a file is left to `logue run`.
+    let after = std::fs::read(folder.path().join("p.md")).unwrap();
+    assert_eq!(after, written);
+    assert_eq!(runs(folder.path()), "ran\nran\nran\n");
+    kill(live);
+    let listed = run(folder.path(), ["sessions", "show", "c", "--json"]);
+    let shown: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(shown["messages"], json!([]), "{shown}");
+}
+
+#[test]
+fn limits_count_across_processes() {
+    let folder = prepared(DEPLOY);
+    let limited = [&KEYED[..], &["--max-requests", "2"]].concat();
+    kill_in_a_request(folder.path(), &limited, vec![call(), Reply::Silent]);
+    let server = server(vec![text("fine")]);
+    let ended = ask(folder.path(), &server, &limited);
+    assert_eq!(ended.status, 3, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("error[max_requests_reached]"),
+        "{}",
+        ended.stderr
+    );
+    assert!(server.received().is_empty(), "a third request was sent");
+    let ran = ask(folder.path(), &server, &KEYED);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "fine\n"));
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
+#[test]
+fn a_checkout_cannot_continue_what_its_user_stops() {
+    let folder = prepared(DEPLOY);
+    let checkout = format!("{SETTINGS}[run]\non_crash = \"continue\"\n");
+    std::fs::write(folder.path().join("logue.toml"), checkout).unwrap();
+    let user = folder.path().join(".config/logue");
+    std::fs::create_dir_all(&user).unwrap();
+    std::fs::write(user.join("config.toml"), "[run]\non_crash = \"stop\"\n").unwrap();
+    let send = |arguments: &[&str], replies| {
+        let server = server(replies);
+        let count = server.received().len();
+        let mut command = logue(folder.path());
+        command.env("LOGUE_TRUST", "");
+        command.env("OPENAI_BASE_URL", server.base_url());
+        let output = command.args(arguments).output().unwrap();
+        (output, server.received().len() - count)
+    };
+    kill_in_a_request(folder.path(), &KEYED, vec![call(), Reply::Silent]);
+    let (output, requests) = send(&["sessions", "recover", "s"], vec![text("fine")]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.starts_with("s: turn_interrupted"), "{output:?}");
+    assert_eq!(requests, 0);
+}
