@@ -8,11 +8,11 @@ use testkit::{Answer, ModelServer, Reply};
 
 use crate::program::{folder, logue, run};
 use crate::resumed::{
-    DEPLOY, KEYED, PROMPT, SETTINGS, ask, call, kill_in_the_tool, prepared, roles, runs, server,
-    suspended, text,
+    DEPLOY, KEYED, PROMPT, SETTINGS, SLOW, ask, call, kill_in_the_tool, prepared, roles, runs,
+    server, status, suspended, text,
 };
 use crate::send::show;
-use crate::waiting::wait_until;
+use crate::waiting::{wait_for_file, wait_until};
 
 /// Calls run one after the other, and the first one lasts.
 const SERIAL: &str = "[model]\nretries = 0\n[tools]\nconcurrency = 1\n";
@@ -40,13 +40,17 @@ fn wait_for_requests(server: &ModelServer, count: usize) {
     );
 }
 
-/// Kills a command while it waits for its `count`-th request.
-fn kill_in_a_request(folder: &Path, arguments: &[&str], replies: Vec<Reply>) {
-    let count = replies.len();
-    let server = server(replies);
-    let child = start(folder, &server, arguments);
-    wait_for_requests(&server, count);
+/// Kills a command while it waits for the `count`-th request of a server.
+fn kill_in_a_request(folder: &Path, server: &ModelServer, arguments: &[&str], count: usize) {
+    let child = start(folder, server, arguments);
+    wait_for_requests(server, count);
     kill(child);
+}
+
+/// Kills a command in the request that follows the result of its tool.
+fn kill_after_the_tool(folder: &Path, arguments: &[&str]) {
+    let server = server(vec![call(), Reply::Silent]);
+    kill_in_a_request(folder, &server, arguments, 2);
 }
 
 fn two_calls() -> Reply {
@@ -113,9 +117,10 @@ fn approved_calls_that_had_not_started_are_run_without_another_question() {
 #[test]
 fn a_turn_is_continued_three_times_at_most() {
     let folder = prepared(DEPLOY);
-    kill_in_a_request(folder.path(), &KEYED, vec![call(), Reply::Silent]);
-    for _ in 0..3 {
-        kill_in_a_request(folder.path(), &KEYED, vec![Reply::Silent]);
+    kill_after_the_tool(folder.path(), &KEYED);
+    let silent = server(vec![Reply::Silent]);
+    for number in 1..=3 {
+        kill_in_a_request(folder.path(), &silent, &KEYED, number);
     }
     let server = server(vec![text("fine")]);
     let ended = ask(folder.path(), &server, &KEYED);
@@ -145,11 +150,14 @@ fn a_supervisor_finishes_every_dead_turn_and_no_live_one() {
     let folder = prepared(DEPLOY);
     for session in ["a", "b"] {
         let send = ["send", "--agent", "p.md", session, "ship it"];
-        kill_in_a_request(folder.path(), &send, vec![call(), Reply::Silent]);
+        kill_after_the_tool(folder.path(), &send);
     }
-    let file = ["run", "p.md", "ship it"];
-    kill_in_a_request(folder.path(), &file, vec![call(), Reply::Silent]);
-    let written = std::fs::read(folder.path().join("p.md")).unwrap();
+    let of_file = server(vec![call(), Reply::Silent, text("fine")]);
+    let asking = ["run", "--permission", "deploy=ask", "f.md", "ship it"];
+    std::fs::copy(folder.path().join("p.md"), folder.path().join("f.md")).unwrap();
+    let signal = suspended(folder.path(), &of_file, &asking);
+    let approve = ["signal", &signal, "--approve"];
+    kill_in_a_request(folder.path(), &of_file, &approve, 2);
     let silent = server(vec![Reply::Silent]);
     let live = start(
         folder.path(),
@@ -177,9 +185,10 @@ fn a_supervisor_finishes_every_dead_turn_and_no_live_one() {
         let expected = ["user", "assistant", "tool", "assistant"];
         assert_eq!(roles(&shown["messages"]), expected, "{shown}");
     }
-    // The conversation of a file is left to `logue run`.
-    let after = std::fs::read(folder.path().join("p.md")).unwrap();
-    assert_eq!(after, written);
+    // The conversation of a file is left to `logue signal`.
+    assert_eq!(of_file.received().len(), 2);
+    let ran = ask(folder.path(), &of_file, &approve);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "fine\n"));
     assert_eq!(runs(folder.path()), "ran\nran\nran\n");
     kill(live);
     let listed = run(folder.path(), ["sessions", "show", "c", "--json"]);
@@ -191,7 +200,7 @@ fn a_supervisor_finishes_every_dead_turn_and_no_live_one() {
 fn limits_count_across_processes() {
     let folder = prepared(DEPLOY);
     let limited = [&KEYED[..], &["--max-requests", "2"]].concat();
-    kill_in_a_request(folder.path(), &limited, vec![call(), Reply::Silent]);
+    kill_after_the_tool(folder.path(), &limited);
     let server = server(vec![text("fine")]);
     let ended = ask(folder.path(), &server, &limited);
     assert_eq!(ended.status, 3, "{}", ended.stderr);
@@ -223,9 +232,44 @@ fn a_checkout_cannot_continue_what_its_user_stops() {
         let output = command.args(arguments).output().unwrap();
         (output, server.received().len() - count)
     };
-    kill_in_a_request(folder.path(), &KEYED, vec![call(), Reply::Silent]);
+    kill_after_the_tool(folder.path(), &KEYED);
     let (output, requests) = send(&["sessions", "recover", "s"], vec![text("fine")]);
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.starts_with("s: turn_interrupted"), "{output:?}");
     assert_eq!(requests, 0);
+}
+
+#[test]
+fn a_failure_after_an_interrupted_call_still_guards_it() {
+    let server = server(vec![call(), status(503), call()]);
+    let folder = prepared(SLOW);
+    kill_in_the_tool(folder.path(), &server, &KEYED);
+    let failed = ask(folder.path(), &server, &KEYED);
+    assert_eq!(failed.status, 4, "{}", failed.stderr);
+    suspended(folder.path(), &server, &KEYED);
+    assert_eq!(runs(folder.path()), "ran\n");
+    let shown = show(folder.path(), "s");
+    let why = &shown["suspended"][0]["metadata"]["calls"][0]["why"];
+    assert_eq!(why, &json!({"kind": "interrupted"}), "{shown}");
+}
+
+#[test]
+fn a_cancelled_turn_settles_its_key() {
+    let server = server(vec![call(), text("stopped"), text("again")]);
+    let folder = prepared(SLOW);
+    let first = start(folder.path(), &server, &KEYED);
+    wait_for_file(&folder.path().join("runs"));
+    let other = ["send", "--busy", "rollback", "s", "second"];
+    let other = ask(folder.path(), &server, &other);
+    assert_eq!((other.status, other.stdout.as_str()), (0, "stopped\n"));
+    kill(first);
+    let ran = ask(folder.path(), &server, &KEYED);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[turn_cancelled]"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(server.received().len(), 2);
+    assert_eq!(runs(folder.path()), "ran\n");
 }

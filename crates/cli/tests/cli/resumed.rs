@@ -29,7 +29,7 @@ pub(crate) fn call() -> Reply {
     Reply::Answer(answer.with_call("c1", "deploy", "{\"arguments\":[]}"))
 }
 
-fn status(code: u16) -> Reply {
+pub(crate) fn status(code: u16) -> Reply {
     Reply::Status(
         code,
         Vec::new(),
@@ -164,41 +164,43 @@ fn a_turn_that_fails_before_a_tool_started_leaves_the_session_as_it_was() {
 
 #[test]
 fn a_turn_at_its_limit_goes_on_with_a_higher_one() {
-    let server = server(vec![call(), text("fine")]);
-    let folder = prepared(DEPLOY);
-    let limited = [&SEND[..], &["--max-requests", "1"]].concat();
-    for _ in 0..2 {
-        let ran = ask(folder.path(), &server, &limited);
-        assert_eq!(ran.status, 3, "{}", ran.stderr);
-        assert!(
-            ran.stderr.contains("error[max_requests_reached]"),
+    // An answer of the server has 18 tokens.
+    for (flag, code, limit, higher) in [
+        ("--max-requests", "max_requests_reached", "1", "2"),
+        ("--max-total-tokens", "budget_exceeded", "18", "36"),
+    ] {
+        let server = server(vec![call(), text("fine")]);
+        let folder = prepared(DEPLOY);
+        let limited = [&SEND[..], &[flag, limit]].concat();
+        for _ in 0..2 {
+            let ran = ask(folder.path(), &server, &limited);
+            assert_eq!(ran.status, 3, "{}", ran.stderr);
+            assert!(
+                ran.stderr.contains(&format!("error[{code}]")),
+                "{}",
+                ran.stderr
+            );
+        }
+        let shown = show(folder.path(), "s");
+        assert_eq!(
+            roles(&shown["messages"]),
+            ["user", "assistant", "tool"],
+            "{shown}"
+        );
+        assert_eq!(server.received().len(), 1, "{flag} counts across attempts");
+        let ran = ask(
+            folder.path(),
+            &server,
+            &[&RETRY[..], &[flag, higher]].concat(),
+        );
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "fine\n"),
             "{}",
             ran.stderr
         );
+        assert_eq!(runs(folder.path()), "ran\n");
     }
-    let shown = show(folder.path(), "s");
-    assert_eq!(
-        roles(&shown["messages"]),
-        ["user", "assistant", "tool"],
-        "{shown}"
-    );
-    assert_eq!(
-        server.received().len(),
-        1,
-        "the requests count across attempts"
-    );
-    let ran = ask(
-        folder.path(),
-        &server,
-        &[&RETRY[..], &["--max-requests", "2"]].concat(),
-    );
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (0, "fine\n"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(runs(folder.path()), "ran\n");
 }
 
 #[test]
@@ -287,7 +289,8 @@ fn an_approved_call_of_a_file_goes_on_in_the_file() {
     assert_eq!(runs(folder.path()), "ran\n");
 }
 
-const SLOW: &str = "echo ran >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\necho deployed\n";
+pub(crate) const SLOW: &str =
+    "echo ran >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\necho deployed\n";
 
 #[test]
 fn the_next_owner_goes_on_with_a_killed_turn_and_its_key_gets_the_answer() {
