@@ -81,10 +81,15 @@ async fn recover_one(
     let output = Arc::new(Output::new(false));
     let chat = flags.chat(store, session, settings, &output).await?;
     let settled = chat.recover(session).await;
-    if settled.map_err(|error| store_failure(&error))?.is_none() {
-        let words = "skipped: another process works on it";
-        print_error(&format!("{}: {words}\n", escape_line(session)));
-        return Ok(Exit::Done);
+    match settled.map_err(|error| store_failure(&error))? {
+        None => {
+            let words = "skipped: another process works on it";
+            print_error(&format!("{}: {words}\n", escape_line(session)));
+            return Ok(Exit::Done);
+        }
+        // Another process has just finished it, and reports the outcome.
+        Some(0) => return Ok(Exit::Done),
+        Some(_) => {}
     }
     let mut exit = Exit::Done;
     let mut cursor = known.cursor;
