@@ -165,6 +165,27 @@ async fn the_environment_is_what_was_given() {
 }
 
 #[tokio::test]
+async fn an_approval_of_another_script_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("deploy.sh");
+    let arguments = Arguments::from_text(r#"{"arguments":[]}"#);
+    for (text, runs) in [("echo ran >> runs\n", true), ("echo evil >> runs\n", false)] {
+        drop(fs::remove_file(folder.path().join("runs")));
+        fs::write(&script, "echo ran >> runs\n").unwrap();
+        let roots = Roots::new([folder.path().to_owned()]).unwrap();
+        let tool = ShellTool::new("t", "sh deploy.sh", None, &roots, options()).unwrap();
+        let call = ToolInvocation::new("c", &arguments);
+        let shown = tool.preview(call).await.unwrap();
+        // Nobody compares the approval between this change and the effect but the tool itself.
+        fs::write(&script, text).unwrap();
+        let approved = call.with_approval(shown.fingerprint.as_deref());
+        let outcome = tool.call(approved).await;
+        assert_eq!(outcome.ok, runs, "{outcome:?}");
+        assert_eq!(folder.path().join("runs").exists(), runs, "{outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn wrong_arguments_start_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [

