@@ -59,6 +59,8 @@
 pub mod chat;
 mod classification;
 mod clock;
+#[cfg(feature = "system")]
+mod machine;
 pub mod sessions;
 pub mod store;
 #[cfg(feature = "system")]

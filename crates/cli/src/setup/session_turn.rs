@@ -15,7 +15,7 @@ use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::signals::signalled;
-use crate::setup::store::store_failure;
+use crate::setup::store::{release_leases, store_failure};
 use crate::setup::suspended::file_of;
 use crate::terminal::write_failed;
 
@@ -88,7 +88,11 @@ pub(crate) async fn watch(
     loop {
         let event = tokio::select! {
             biased;
-            exit = &mut signal => return Ended::Signalled(exit),
+            exit = &mut signal => {
+                drop(turn);
+                release_leases().await;
+                return Ended::Signalled(exit);
+            }
             event = turn.next() => event,
         };
         match event {

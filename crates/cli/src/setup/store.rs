@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
-use logue_harness::store::{SessionInfo, SharedStore, StoreError};
+use logue_harness::store::{ProcessLeases, SessionInfo, SharedStore, StoreError};
 use logue_store::open_store;
 use logue_tools::PrivateFileError;
 
@@ -32,7 +32,24 @@ pub(crate) fn open_at(url: &str) -> Result<SharedStore, CliError> {
     if let Some(file) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         check_owner(Path::new(file))?;
     }
-    open_store(url).map_err(|error| store_failure(&error))
+    let store = open_store(url).map_err(|error| store_failure(&error))?;
+    let store = Arc::new(ProcessLeases::new(store));
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.push(Arc::downgrade(&store));
+    Ok(store)
+}
+
+/// The stores that this process has opened.
+static OPENED: Mutex<Vec<Weak<ProcessLeases>>> = Mutex::new(Vec::new());
+
+/// Gives back the leases of this process, for the next command.
+///
+/// The turns of the leases must have been dropped.
+pub(crate) async fn release_leases() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    for store in opened.iter().filter_map(Weak::upgrade) {
+        store.release_all().await;
+    }
 }
 
 /// Checks that no other user has written a database or can replace it.

@@ -33,6 +33,7 @@ mod hostile;
 mod hostile_tools;
 mod json_output;
 mod killed;
+mod leases;
 mod limits;
 mod mcp;
 mod missing_files;

@@ -92,6 +92,13 @@ layer! {
     inbox(session: &'a str) -> Vec<InboxEntry>;
     request_cancel(session: &'a str, mode: CancelMode) -> bool;
     acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;
+    take_over(
+        session: &'a str,
+        owner: &'a str,
+        gone: (&'a str, Timestamp),
+        now: Timestamp,
+        ttl: Duration
+    ) -> LeaseResult;
     renew(lease: &'a Lease, now: Timestamp, ttl: Duration) -> Option<CancelMode>;
     release(lease: &'a Lease) -> ();
     claim_next(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>;

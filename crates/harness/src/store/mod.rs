@@ -28,6 +28,8 @@
 mod error;
 mod layer;
 mod memory;
+#[cfg(feature = "system")]
+mod process_leases;
 mod record;
 
 use std::sync::Arc;
@@ -38,6 +40,8 @@ use serde_json::{Map, Value};
 pub use error::StoreError;
 pub use layer::StoreLayer;
 pub use memory::MemoryStore;
+#[cfg(feature = "system")]
+pub use process_leases::ProcessLeases;
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
@@ -47,6 +51,14 @@ pub use record::{
 
 use crate::clock::Timestamp;
 use logue_graph::BoxFuture;
+
+/// Returns the name of the clock of an owner: the text after the last `@`, up to a `/`.
+///
+/// Owners without one have the same clock.
+pub fn clock_of(owner: &str) -> &str {
+    let clock = owner.rsplit_once('@').map_or("", |(_, clock)| clock);
+    clock.split_once('/').map_or(clock, |(clock, _)| clock)
+}
 
 /// The maximum length of the id of a new session, in bytes.
 ///
@@ -109,12 +121,32 @@ pub trait Store: Send + Sync {
     /// earlier one, also of a deleted session of this id. An owner that still has it gets a new
     /// epoch too. A lease is over from `now + ttl` on.
     ///
+    /// Times are compared only between owners of one clock, which their names state
+    /// ([`clock_of`]). A lease by another clock is held until it is released or
+    /// [taken over](Self::take_over).
+    ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
     fn acquire<'a>(
         &'a self,
         session: &'a str,
         owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult>;
+
+    /// Takes a session from an owner that is gone, before its lease is over.
+    ///
+    /// As [`acquire`](Self::acquire), except that a lease of `gone` that ends at `until` counts as
+    /// over. One that was renewed or taken meanwhile does not.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    fn take_over<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        gone: (&'a str, Timestamp),
         now: Timestamp,
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult>;

@@ -43,6 +43,51 @@ pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
     )
 }
 
+pub(super) async fn a_lease_of_an_owner_that_is_gone_is_taken_over(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    let first = lease_at(&*store, "s", "a", NOW).await?;
+    let held = LeaseResult::Held {
+        owner: "a".to_owned(),
+        until: LATER,
+    };
+    // Not one of another owner, and not one that was renewed in between.
+    for gone in [("c", LATER), ("a", Timestamp(LATER.0 - 1))] {
+        let taken = store.take_over("s", "b", gone, NOW, TTL).await?;
+        same("another lease", taken, held.clone())?;
+    }
+    let taken = store.take_over("s", "b", ("a", LATER), NOW, TTL).await?;
+    let LeaseResult::Lease(second) = taken else {
+        return same("a lease", taken, held);
+    };
+    same("a later epoch", second.epoch > first.epoch, true)?;
+    let renewed = store.renew(&first, NOW, TTL).await;
+    refused("the one that is gone", renewed, "fenced")?;
+    store.release(&second).await?;
+    // A free session is taken as by `acquire`.
+    let taken = store.take_over("s", "c", ("a", LATER), NOW, TTL).await?;
+    same("free", matches!(taken, LeaseResult::Lease(_)), true)
+}
+
+pub(super) async fn times_of_different_clocks_are_not_compared(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    lease_at(&*store, "s", "a@one/1", NOW).await?;
+    let held = LeaseResult::Held {
+        owner: "a@one/1".to_owned(),
+        until: LATER,
+    };
+    let late = Timestamp(LATER.0 * 2);
+    for other in ["b@two/1", "b", "b@"] {
+        let found = store.acquire("s", other, late, TTL).await?;
+        same(other, found, held.clone())?;
+    }
+    let taken = store.acquire("s", "b@one/2", late, TTL).await?;
+    same(
+        "the same clock",
+        matches!(taken, LeaseResult::Lease(_)),
+        true,
+    )
+}
+
 pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
     store.enqueue("s", entry("x")).await?;
     let first = lease(&*store, "s").await?;

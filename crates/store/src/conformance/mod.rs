@@ -135,6 +135,8 @@ pub const fn cases() -> &'static [ConformanceCase] {
         inbox::an_id_has_a_maximum_length,
         lease::one_owner_at_a_time,
         lease::an_owner_gets_a_new_epoch,
+        lease::a_lease_of_an_owner_that_is_gone_is_taken_over,
+        lease::times_of_different_clocks_are_not_compared,
         lease::a_lease_that_is_over_can_be_renewed,
         lease::a_lease_that_was_taken_over_does_nothing,
         lease::a_lease_that_was_given_back_does_nothing,

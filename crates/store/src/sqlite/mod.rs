@@ -179,7 +179,20 @@ impl Store for SqliteStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         let (session, owner) = (session.to_owned(), owner.to_owned());
-        self.write(move |conn| session::acquire(conn, session, owner, now, ttl))
+        self.write(move |conn| session::acquire(conn, session, owner, None, now, ttl))
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        (gone, until): (&'a str, Timestamp),
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult> {
+        let (session, owner) = (session.to_owned(), owner.to_owned());
+        let gone = Some((gone.to_owned(), until));
+        self.write(move |conn| session::acquire(conn, session, owner, gone, now, ttl))
     }
 
     fn renew<'a>(

@@ -75,7 +75,7 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     inbox::enqueue(conn, "s", put()?)?;
     inbox::enqueue(conn, "s", put()?)?;
     let ttl = Duration::from_secs(1);
-    let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), now, ttl)?;
+    let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), None, now, ttl)?;
     let LeaseResult::Lease(lease) = acquired else {
         panic!("no lease");
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, StoreError, check_session_id,
+    clock_of,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -110,13 +111,15 @@ pub(super) fn acquire(
     conn: &Connection,
     session: String,
     owner: String,
+    gone: Option<(String, Timestamp)>,
     now: Timestamp,
     ttl: Duration,
 ) -> SqliteResult<LeaseResult> {
     let head = existing(conn, &session)?;
     if let Some((holder, until)) = head.holder
         && holder != owner
-        && now < until
+        && (now < until || clock_of(&holder) != clock_of(&owner))
+        && !gone.is_some_and(|(gone, end)| gone == holder && end == until)
     {
         return Ok(LeaseResult::Held {
             owner: holder,

@@ -13,7 +13,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{known, open, store_failure};
+use crate::setup::store::{known, open, release_leases, store_failure};
 use crate::setup::suspended::file_of;
 use crate::telemetry;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
@@ -25,7 +25,13 @@ pub(super) fn recover(arguments: &RecoverArgs) -> Result<Exit, CliError> {
     let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start)?;
     let store = open(&arguments.store, &settings)?;
     let runtime = runtime()?;
-    let recovered = runtime.block_on(until_signal(recover_each(arguments, &settings, &store)));
+    let recovered = runtime.block_on(async {
+        let recovered = until_signal(recover_each(arguments, &settings, &store)).await;
+        if recovered.is_err() {
+            release_leases().await;
+        }
+        recovered
+    });
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();
     recovered.unwrap_or_else(Ok)

@@ -121,7 +121,24 @@ impl Store for MemoryStore {
                 .sessions
                 .get_mut(session)
                 .ok_or_else(|| no_session(session))?;
-            Ok(kept.acquire(session, owner, now, ttl))
+            Ok(kept.acquire(session, owner, None, now, ttl))
+        })
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        gone: (&'a str, Timestamp),
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult> {
+        self.with(move |data| {
+            let kept = data
+                .sessions
+                .get_mut(session)
+                .ok_or_else(|| no_session(session))?;
+            Ok(kept.acquire(session, owner, Some(gone), now, ttl))
         })
     }
 

@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, NewOutcome, OutcomeKind, SessionInfo, StoreError, StoredOutcome,
+    NewEntry, NewOutcome, OutcomeKind, SessionInfo, StoreError, StoredOutcome, clock_of,
 };
 
 /// The data of a session.
@@ -169,12 +169,14 @@ impl Session {
         &mut self,
         id: &str,
         owner: &str,
+        gone: Option<(&str, Timestamp)>,
         now: Timestamp,
         ttl: Duration,
     ) -> LeaseResult {
         if let Some((holder, until)) = &self.holder
             && holder != owner
-            && now < *until
+            && (now < *until || clock_of(holder) != clock_of(owner))
+            && gone != Some((holder, *until))
         {
             return LeaseResult::Held {
                 owner: holder.clone(),

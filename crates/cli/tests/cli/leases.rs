@@ -1,0 +1,67 @@
+//! The next command need not wait for the lease of a process that ended.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::{Answer, ModelServer};
+
+use crate::program::{folder, logue};
+use crate::transcript::{say, serve};
+use crate::waiting::wait_for_file;
+
+/// Half of a lease: a command that waited for its end takes longer.
+const HALF_A_LEASE: Duration = Duration::from_secs(5);
+
+/// A session whose turn runs a tool that does not end.
+fn in_the_tool(folder: &Path, server: &ModelServer) -> Child {
+    let child = logue(folder)
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["send", "--agent", "p.md", "s", "ship it"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_file(&folder.join("runs"));
+    child
+}
+
+fn next_after(end: Signal) {
+    let folder = folder(&[
+        (
+            "p.md",
+            "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n",
+        ),
+        ("deploy.sh", "echo ran >> runs\nsleep 60\n"),
+    ]);
+    let server = serve(vec![
+        Answer::text("I try.").with_call("c1", "deploy", "{\"arguments\":[]}"),
+        Answer::text("It was interrupted."),
+        Answer::text("The second answer."),
+    ]);
+    let mut child = in_the_tool(folder.path(), &server);
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    kill(id, end).unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    let sent = say(folder.path(), &server, &["send", "s", "and on"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    assert_eq!(sent.stdout, "The second answer.\n");
+    let took = begun.elapsed();
+    assert!(took < HALF_A_LEASE, "{end}: {took:?}");
+    let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap();
+    assert_eq!(runs, "ran\n");
+}
+
+#[test]
+fn a_terminated_process_gives_its_session_back() {
+    next_after(Signal::SIGTERM);
+    next_after(Signal::SIGINT);
+}
+
+#[test]
+fn a_killed_process_of_this_machine_is_not_waited_for() {
+    next_after(Signal::SIGKILL);
+}

@@ -1,0 +1,131 @@
+//! Leases by the clock of the machine, bound to processes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::CancelMode;
+use super::{Lease, LeaseResult, SharedStore, Store, StoreLayer, StoreResult, clock_of};
+use crate::clock::Timestamp;
+use crate::machine::{Machine, elapsed};
+
+/// A store whose leases do not depend on wall clocks.
+///
+/// Times of leases are those of a monotonic clock of the machine, whatever the caller passes, so that
+/// a wrong or stepped wall clock changes nothing. The names of owners get the boot of the machine and
+/// the process. A lease whose process is gone is taken over at once, if both processes are of one
+/// boot and one namespace of processes. A lease of another machine or an earlier boot is taken over
+/// when its owner has not renewed it for a whole lease, by the clock of the observer.
+///
+/// [`release_all`](Self::release_all) gives the sessions of a process that ends to the next one.
+pub struct ProcessLeases {
+    inner: SharedStore,
+    machine: Machine,
+    held: Mutex<Vec<Lease>>,
+    /// The foreign leases that were seen: owner, end and the time when they were first seen so.
+    seen: Mutex<HashMap<String, (String, Timestamp, Timestamp)>>,
+}
+
+impl ProcessLeases {
+    /// Wraps a store.
+    pub fn new(inner: SharedStore) -> Self {
+        Self {
+            inner,
+            machine: Machine::this(),
+            held: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Gives back every lease that this process has.
+    ///
+    /// Its turns must have ended before. A lease that cannot be given back expires.
+    pub async fn release_all(&self) {
+        let held = std::mem::take(&mut *lock(&self.held));
+        for lease in held {
+            drop(self.inner.release(&lease).await);
+        }
+    }
+
+    /// Returns whether the owner of a lease can no longer renew it.
+    fn is_gone(&self, session: &str, owner: &str, until: Timestamp, ttl: Duration) -> bool {
+        if clock_of(owner) == self.machine.boot() {
+            return self.machine.is_gone(owner);
+        }
+        let now = elapsed();
+        let mut seen = lock(&self.seen);
+        match seen.get(session) {
+            Some((known, end, since)) if known == owner && *end == until => now >= since.after(ttl),
+            _ => {
+                seen.insert(session.to_owned(), (owner.to_owned(), until, now));
+                false
+            }
+        }
+    }
+}
+
+impl StoreLayer for ProcessLeases {
+    fn forward<'a, T: Send + 'static>(
+        &'a self,
+        operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
+    ) -> StoreResult<'a, T> {
+        operation(&*self.inner)
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        _now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult> {
+        Box::pin(async move {
+            let named = self.machine.owner(owner);
+            let mut acquired = self.inner.acquire(session, &named, elapsed(), ttl).await?;
+            if let LeaseResult::Held { owner, until } = &acquired
+                && self.is_gone(session, owner, *until, ttl)
+            {
+                let gone = (owner.as_str(), *until);
+                let taken = self.inner.take_over(session, &named, gone, elapsed(), ttl);
+                acquired = taken.await?;
+            }
+            if let LeaseResult::Lease(lease) = &acquired {
+                lock(&self.seen).remove(session);
+                let mut held = lock(&self.held);
+                held.retain(|other| other.session != lease.session);
+                held.push(lease.clone());
+            }
+            Ok(acquired)
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        _now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>> {
+        self.inner.renew(lease, elapsed(), ttl)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
+        Box::pin(async move {
+            let released = self.inner.release(lease).await;
+            lock(&self.held).retain(|held| held != lease);
+            released
+        })
+    }
+}
+
+impl std::fmt::Debug for ProcessLeases {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessLeases")
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // The data is whole after each change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
