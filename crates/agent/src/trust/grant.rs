@@ -141,7 +141,7 @@ impl PromptDeclarations {
         let path = path.map(|(_, value)| value.as_os_str());
         let words = words.unwrap_or_default();
         let found = hasher.command(folder, &words, path);
-        if found.files.is_empty() && found.absent.is_empty() && !words.is_empty() {
+        if found.files.is_empty() && !words.is_empty() {
             self.bare.insert(quote_words(&words));
         }
         let absent = found.absent.iter().map(|path| (path.clone(), None));

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use logue_agent::{Grant, TrustFile, Trusted, path_text};
 use logue_harness::Clock as _;
+use logue_source::escape_line;
 use serde_json::json;
 
 use crate::arguments::{TrustAddArgs, TrustCommand};
@@ -31,10 +32,22 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
         TrustCommand::List(arguments) => {
             let listed = file.list().map_err(|error| failed(&file, &error))?;
             let folders = file.folders().map_err(|error| failed(&file, &error))?;
-            let settings = Settings::inspect()?.trust;
-            if settings.everything {
+            // The list is shown although a project's file is invalid.
+            let settings = Settings::inspect().map(|settings| settings.trust);
+            let everything = settings.as_ref().is_ok_and(|trust| trust.everything);
+            let own = match settings {
+                Ok(trust) => trust.directories,
+                Err(error) => {
+                    let message = escape_line(&error.message);
+                    print_error(&format!(
+                        "warning: `directories` of [trust] are not listed: {message}\n"
+                    ));
+                    Vec::new()
+                }
+            };
+            if everything {
                 print_error("LOGUE_TRUST=all trusts every prompt and every directory\n");
-            } else if listed.is_empty() && folders.is_empty() && settings.directories.is_empty() {
+            } else if listed.is_empty() && folders.is_empty() && own.is_empty() {
                 print_error("no prompt and no directory is trusted\n");
             }
             for one in &listed {
@@ -43,7 +56,7 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
             for one in &folders {
                 text.push_str(&folder::listing(one, arguments.json));
             }
-            for one in &settings.directories {
+            for one in &own {
                 text.push_str(&folder::own_listing(one, arguments.json));
             }
         }

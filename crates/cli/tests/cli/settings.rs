@@ -187,7 +187,10 @@ fn a_command_that_finds_nothing_reports_it() {
     );
     assert_eq!(sent.status, 0, "{}", sent.stderr);
     let cases: [(&[&str], &str); 5] = [
-        (&["trust", "list"], "no prompt is trusted\n"),
+        (
+            &["trust", "list"],
+            "LOGUE_TRUST=all trusts every prompt and every directory\n",
+        ),
         (
             &["sessions", "show", "s", "--audit"],
             "no decisions about tool calls are recorded\n",
