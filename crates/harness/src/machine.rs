@@ -79,7 +79,16 @@ pub(crate) fn elapsed() -> Timestamp {
     crate::SystemClock.now()
 }
 
-/// Returns the name of the clock of a machine without a boot id.
+/// Returns the name of the clock of a machine without a readable boot id.
+///
+/// Times since different boots are not comparable, so each process has its own name there.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn clock_name() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// Returns the name of the wall clock.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn clock_name() -> String {
     "wall".to_owned()
 }
