@@ -136,3 +136,34 @@ fn a_flipped_bit_is_found_and_repaired() {
     assert!(request.contains("The second answer."), "{request}");
     assert!(!request.contains("first answer"), "{request}");
 }
+
+#[test]
+fn a_damaged_call_is_replaced_so_that_its_session_goes_on() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n";
+    let folder = folder(&[("p.md", prompt), ("a.txt", "content\n")]);
+    let server = serve(vec![
+        Answer::text("I look.").with_call("c1", "read_file", r#"{"file":"a.txt"}"#),
+        Answer::text("It is there."),
+        Answer::text("And on."),
+    ]);
+    let sent = say(
+        folder.path(),
+        &server,
+        &["send", "--agent", "p.md", "s", "Look."],
+    );
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    flip(&store_below(folder.path()).unwrap(), "\"tool_calls\"");
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 8, "{}", verified.stdout);
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}", repaired.stdout);
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 0, "{}", verified.stdout);
+    let sent = say(folder.path(), &server, &["send", "s", "on"]);
+    assert_eq!(
+        (sent.status, sent.stdout.as_str()),
+        (0, "And on.\n"),
+        "{}",
+        sent.stderr
+    );
+}

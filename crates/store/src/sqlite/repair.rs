@@ -174,8 +174,9 @@ fn put_placeholder(conn: &Connection, place: i64) -> SqliteResult<()> {
         let Some(id) = result.and_then(|result| Some(result.get("tool_call_id")?.clone())) else {
             break;
         };
-        let function = json!({ "name": "unknown", "arguments": "{}" });
-        calls.push(json!({ "id": id, "type": "function", "function": function }));
+        calls.push(json!({
+            "id": id, "name": "unknown", "arguments": {}, "arguments_text": "{}",
+        }));
     }
     let message = match (role, own.as_ref().and_then(|own| own.get("tool_call_id"))) {
         (Some("tool"), Some(id)) if id.is_string() => {

@@ -24,10 +24,7 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
     let found = store.verify(only).await;
     let found = found.map_err(|error| store_failure(&error))?;
     let mut faults = found.faults;
-    let records = check_records(&*store, only).await;
-    faults.extend(records.unwrap_or_else(|error| unreadable(&error)));
-    let labels = check_labels(&store, only).await;
-    faults.extend(labels.unwrap_or_else(|error| unreadable(&error)));
+    faults.extend(meaning(&store, only).await);
     let text = if arguments.json {
         let faults: Vec<Value> = faults.iter().map(to_json).collect();
         let found = json!({
@@ -51,7 +48,8 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
 
 pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result<Exit, CliError> {
     let report = store.repair(SystemClock.now()).await;
-    let report = report.map_err(|error| store_failure(&error))?;
+    let mut report = report.map_err(|error| store_failure(&error))?;
+    report.remaining.extend(meaning(&store, None).await);
     let text = if arguments.json {
         let all = |faults: &[IntegrityFault]| faults.iter().map(to_json).collect::<Vec<_>>();
         let found = json!({
@@ -74,6 +72,15 @@ pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result
     };
     ignore_broken_pipe(print(&text))?;
     Ok(exit(&report.remaining))
+}
+
+/// Checks the records and labels by the meaning that the program gives to them.
+async fn meaning(store: &SharedStore, only: Option<&str>) -> Vec<IntegrityFault> {
+    let records = check_records(&**store, only).await;
+    let labels = check_labels(store, only).await;
+    let mut faults = records.unwrap_or_else(|error| unreadable(&error));
+    faults.extend(labels.unwrap_or_else(|error| unreadable(&error)));
+    faults
 }
 
 /// Checks the types of the labels that the program sets.
