@@ -12,15 +12,20 @@ use rusqlite::{Connection, params, params_from_iter};
 use serde_json::{Map, json};
 
 use super::column::{Range, TimestampColumn};
-use super::error::SqliteResult;
+use super::error::{SqliteResult, damaged};
 use super::seal::{self, Sealed};
 use super::verify::{DamagedRow, damaged_rows, missing_indexes, sessions, verify};
 
 /// The maximum number of placeholders for consecutive missing messages.
-const MAX_GAP: usize = 10_000;
+const MAX_GAP: i64 = 10_000;
 
 /// Repairs the file in the transaction of the caller.
 pub(super) fn repair(conn: &Connection, path: &Path, now: Timestamp) -> SqliteResult<RepairReport> {
+    // Rows on pages that cannot be read would look as if they were missing.
+    let pages: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if pages != "ok" {
+        return Err(damaged(path, &pages).into());
+    }
     let mut report = RepairReport::default();
     // An index that disagrees with its table would hide rows from what follows.
     for (sql, name) in missing_indexes(conn)? {
@@ -251,7 +256,12 @@ fn fill_gaps(conn: &Connection, sid: i64) -> SqliteResult<()> {
     let mut next = range.first();
     for place in places {
         // More than this is damage of a place, and stays a fault.
-        for missing in (next..place).take(MAX_GAP) {
+        let gap = if place - next > MAX_GAP {
+            0..0
+        } else {
+            next..place
+        };
+        for missing in gap {
             put_placeholder(conn, missing)?;
         }
         next = place + 1;

@@ -293,3 +293,25 @@ async fn a_repair_loses_nothing_else() {
         .unwrap();
     assert!(kept.contains("forged"), "{kept}");
 }
+
+#[tokio::test]
+async fn a_file_with_unreadable_pages_is_not_repaired() {
+    let (_folder, path) = place();
+    fill(&path).await;
+    let store = SqliteStore::open(&path).unwrap();
+    for number in 0..40 {
+        let text = format!("{number}{}", "x".repeat(900));
+        turn(&store, "session-three", &text).await.unwrap();
+    }
+    drop(store);
+    let mut broken = fs::read(&path).unwrap();
+    // A page of messages near the end.
+    let page = broken.len() - 4 * 2048;
+    broken[page..page + 2048].fill(0);
+    fs::write(&path, &broken).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    let refused = store.repair(NOW).await;
+    assert!(refused.is_err(), "{refused:?}");
+    drop(store);
+    assert!(fs::read(&path).unwrap() == broken, "the file was changed");
+}
