@@ -123,6 +123,7 @@ impl<E: 'static> CompiledGraph<E> {
                     limit: max_steps.unwrap_or(inner.max_steps),
                     steps: 0,
                     completed: Vec::new(),
+                    written: Some(Vec::new()),
                 };
                 Box::pin(run.start())
             }
@@ -283,6 +284,7 @@ fn suspended(
         node_completed,
         begun,
         max_steps,
+        state.schema().version(),
         frames,
     );
     RunOutcome::Suspended(Box::new(Suspended {

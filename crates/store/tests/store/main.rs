@@ -10,6 +10,7 @@ mod failures;
 mod files;
 mod loading;
 mod processes;
+mod resumed;
 mod spread;
 mod suite;
 
