@@ -183,7 +183,9 @@ impl<'a, E: 'static> Run<'a, E> {
                 return Err(step_failed(&watch, &span, error));
             }
             Attempt::Interrupted(Interrupt::Suspended(request)) => {
-                trace::suspended(&span, &request.descriptor, watch.last().attempt_index);
+                let values = self.shared.traces_signals;
+                trace::attempt(&span, watch.last().attempt_index);
+                trace::suspended(&span, &request.descriptor, values);
                 watch.suspended(&request.descriptor);
                 let mut request = Box::new(request);
                 let frame = self.frame(&watch.last(), &mut request);
@@ -211,7 +213,8 @@ impl<'a, E: 'static> Run<'a, E> {
             }
         };
         watch.completed(&self.state);
-        trace::completed(&span, watch.last().attempt_index);
+        trace::attempt(&span, watch.last().attempt_index);
+        trace::completed(&span);
         self.completed.push((Arc::clone(&node.name), number));
         Ok(Stepped::To(next))
     }
@@ -251,7 +254,8 @@ impl<'a, E: 'static> Run<'a, E> {
 
 fn step_failed<E>(watch: &Watch<E>, span: &tracing::Span, error: EngineError) -> EngineError {
     watch.failed(&error);
-    trace::failed(span, &error, watch.last().attempt_index);
+    trace::attempt(span, watch.last().attempt_index);
+    trace::failed(span, &error);
     error
 }
 

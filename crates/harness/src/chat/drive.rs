@@ -112,7 +112,8 @@ impl<E: Send + 'static> Inner<E> {
                 "the suspended turn is not stored",
             )
         })?;
-        trace::record_resume(span, &descriptor_of(&suspension));
+        let values = self.graph.has_signal_metadata_in_spans();
+        trace::record_resume(span, &descriptor_of(&suspension), values);
         let refused = |error: SignalError| Failure::new(error.category(), error.to_string());
         let mut paused = self.paused_of(&suspension, &payload).map_err(refused)?;
         let schema = self.graph.schema();
