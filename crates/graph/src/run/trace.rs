@@ -110,7 +110,7 @@ pub(crate) fn suspended(span: &Span, descriptor: &SignalDescriptor, values: bool
     span.record("otel.status_code", "OK");
 }
 
-/// Returns the attributes for which a field of a span stands.
+/// Returns the attributes that a field of a span contains.
 ///
 /// A field of `tracing` has a fixed name and one value; an exporter passes each field through this
 /// function. `openarmature.suspension.metadata` becomes one attribute per entry, named by its path,
