@@ -73,11 +73,10 @@ impl<F: Fn(&str) -> ErrorBucket + Send + Sync> Classifier for F {
     }
 }
 
-/// The buckets that the harness contract names.
+/// The buckets that the harness contract names, and those of the chat's own categories.
 ///
-/// A category that it does not name is transient: a failed turn leaves the session unchanged, so a
-/// retry does no harm, and an unknown error justifies neither ending the conversation nor blaming
-/// the user.
+/// Only categories that are known to pass are transient. An unknown one is permanent: the same
+/// message would fail again, and the conversation can continue with another one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultClassifier;
 
@@ -92,20 +91,24 @@ impl Classifier for DefaultClassifier {
             | "suspension_persistence_failed"
             | "harness_session_id_unresolved"
             | "state_validation_error" => ErrorBucket::SessionTerminating,
-            "chat_message_shape_invalid"
-            | "provider_invalid_request"
-            | "provider_invalid_response"
-            | "provider_authentication"
-            | "provider_invalid_model"
-            | "provider_unsupported_content_block"
-            | "structured_output_invalid"
-            | "suspension_resume_payload_invalid"
-            | "suspension_record_invalid"
-            | "idempotency_key_reused"
-            | "session_awaiting_signal" => ErrorBucket::UserCorrectable,
-            // provider_unavailable, provider_rate_limit, provider_model_not_loaded, their older
-            // names, session_write_conflict, harness_signal_subscription_failed; and the unknown.
-            _ => ErrorBucket::RetryableTransient,
+            "provider_unavailable"
+            | "provider_rate_limit"
+            | "provider_model_not_loaded"
+            | "provider_timeout"
+            | "provider_rate_limited"
+            | "harness_signal_subscription_failed"
+            | "harness_signal_correlation_failed"
+            | "harness_path_classification_ambiguous"
+            | "session_write_conflict"
+            | "session_busy"
+            | "store_unavailable"
+            | "audit_write_failed"
+            | "turn_cancelled"
+            | "turn_interrupted" => ErrorBucket::RetryableTransient,
+            // chat_message_shape_invalid, provider_invalid_request, provider_invalid_response,
+            // provider_authentication, provider_invalid_model, structured_output_invalid, others of
+            // the contract; and the unknown.
+            _ => ErrorBucket::UserCorrectable,
         }
     }
 }

@@ -22,6 +22,10 @@ fn the_contract_names_a_bucket_for_these() {
         "session_write_conflict",
         "provider_timeout",
         "provider_rate_limited",
+        "session_busy",
+        "store_unavailable",
+        "turn_cancelled",
+        "turn_interrupted",
     ];
     let correctable = [
         "chat_message_shape_invalid",
@@ -57,6 +61,14 @@ fn the_contract_names_a_bucket_for_these() {
         for category in categories {
             assert_eq!(DefaultClassifier.classify(category), bucket, "{category}");
         }
+    }
+}
+
+#[test]
+fn an_unknown_category_is_permanent() {
+    for category in ["node_exception", "a category of tomorrow", ""] {
+        let bucket = DefaultClassifier.classify(category);
+        assert_eq!(bucket, ErrorBucket::UserCorrectable, "{category}");
     }
 }
 
