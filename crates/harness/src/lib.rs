@@ -61,7 +61,6 @@ mod classification;
 mod clock;
 #[cfg(feature = "system")]
 mod machine;
-mod resumption;
 pub mod sessions;
 pub mod store;
 #[cfg(feature = "system")]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use logue_agent::TurnEvent;
 use logue_harness::chat::{ChatHarness, SendOptions};
-use logue_harness::{Classifier as _, DefaultClassifier};
 use logue_message::ChatMessage;
 
 use crate::arguments::SendArgs;
@@ -15,7 +14,7 @@ use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{open, store_failure};
+use crate::setup::store::{check_named, open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
 
@@ -54,16 +53,7 @@ fn turn(
         return Err(CliError::new(Exit::Usage, "usage", "no message"));
     };
     let session = arguments.session.as_str();
-    if session.is_empty() {
-        let message = "empty session name";
-        let category = "harness_session_id_unresolved";
-        return Err(CliError::new(
-            Exit::from(DefaultClassifier.classify(category)),
-            category,
-            message,
-        )
-        .with_help("use any other text as the name"));
-    }
+    check_named(session)?;
     suspended::refuse_file(session)?;
     let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;

@@ -20,7 +20,7 @@ use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::store::{ids, store_failure};
+use crate::setup::store::{ids, shown_id, store_failure};
 use crate::setup::turn_environment::TurnCommand;
 use logue_harness::SystemClock;
 
@@ -72,7 +72,7 @@ impl Agent {
             }
             (None, Some(file)) => PathBuf::from(file),
             (None, None) => {
-                let message = format!("session `{session}` has no agent");
+                let message = format!("session `{}` has no agent", shown_id(session));
                 return Err(CliError::user("agent_not_configured", message)
                     .with_help("name a prompt: --agent FILE; the session remembers it"));
             }

@@ -1,5 +1,6 @@
 //! The session store and the ids of its records.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -93,7 +94,10 @@ pub(crate) fn url(arguments: &StoreArgs, settings: &Settings) -> Option<String> 
 
 /// The failure of a command whose store failed.
 pub(crate) fn store_failure(error: &StoreError) -> CliError {
-    let message = error.to_string();
+    let message = match error {
+        StoreError::Exists { .. } | StoreError::NotFound { .. } => without_long_id(error),
+        error => error.to_string(),
+    };
     match error {
         StoreError::NotFound { .. } => CliError::user("session_not_found", message)
             .with_help("run `logue sessions list` to list all sessions"),
@@ -121,6 +125,16 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
     }
 }
 
+/// Returns the message of an error with its quoted name shortened.
+fn without_long_id(error: &StoreError) -> String {
+    let message = error.to_string();
+    let quoted = message.split_once('`').and_then(|(before, rest)| {
+        let (name, after) = rest.rsplit_once('`')?;
+        Some(format!("{before}`{}`{after}", shown_id(name)))
+    });
+    quoted.unwrap_or(message)
+}
+
 /// Returns a source of random ids, unique across processes.
 pub(crate) fn ids() -> Arc<dyn IdSource> {
     Arc::new(RandomIds)
@@ -131,14 +145,41 @@ pub(crate) fn new_id() -> String {
     RandomIds.new_id()
 }
 
+/// The number of characters of an id that messages show.
+const SHOWN_CHARS: usize = 80;
+
+/// Returns a session id for messages, shortened if it is long.
+pub(crate) fn shown_id(session: &str) -> Cow<'_, str> {
+    match session.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => {
+            let start = session.get(..end).unwrap_or_default();
+            format!("{start}… ({} bytes)", session.len()).into()
+        }
+        None => session.into(),
+    }
+}
+
+/// Checks that a session is named.
+///
+/// # Errors
+/// Returns the error of an empty id, which names no session.
+pub(crate) fn check_named(session: &str) -> Result<(), CliError> {
+    if session.is_empty() {
+        let error = CliError::new(Exit::Usage, "usage", "the session id is empty");
+        return Err(error.with_help("use any other text as the id"));
+    }
+    Ok(())
+}
+
 /// Returns the metadata of a session, or an error if the session does not exist.
 pub(crate) async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, CliError> {
+    check_named(session)?;
     let info = store.session(session).await;
     let info = info.map_err(|error| store_failure(&error))?;
     info.ok_or_else(|| {
         CliError::user(
             "session_not_found",
-            format!("session `{session}` not found"),
+            format!("session `{}` not found", shown_id(session)),
         )
         .with_help("run `logue sessions list` to list all sessions")
     })

@@ -27,7 +27,7 @@ use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::store::{new_id, store_failure};
+use crate::setup::store::{new_id, shown_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
 
@@ -48,7 +48,10 @@ pub(crate) fn refuse_file(session: &str) -> Result<(), CliError> {
     if file_of(session).is_none() {
         return Ok(());
     }
-    let message = format!("the conversation of `{session}` is kept in its file");
+    let message = format!(
+        "the conversation of `{}` is kept in its file",
+        shown_id(session)
+    );
     Err(CliError::new(Exit::Usage, "usage", message)
         .with_help("continue it with `logue run FILE \"…\"`, or choose another session id"))
 }

@@ -138,6 +138,49 @@ fn a_flipped_bit_is_found_and_repaired() {
 }
 
 #[test]
+fn a_page_that_cannot_be_read_is_a_fault_and_the_rest_is_checked() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let long = "a long message ".repeat(100);
+    for session in ["s", "s", "s", "s", "t"] {
+        let message = if session == "s" { &long } else { "short" };
+        let sent = run(folder.path(), ["send", "--agent", "p.md", session, message]);
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    let store = store_below(folder.path()).unwrap();
+    let whole = fs::read(&store).unwrap();
+    let has_text = |page: &&[u8]| String::from_utf8_lossy(page).matches("long").count() > 50;
+    let mut found = 0;
+    for (page, _) in whole
+        .chunks(2048)
+        .enumerate()
+        .filter(|(_, page)| has_text(page))
+    {
+        let mut broken = whole.clone();
+        broken[page * 2048..(page + 1) * 2048].fill(0);
+        fs::write(&store, broken).unwrap();
+        let verified = run(folder.path(), ["sessions", "verify"]);
+        // A page that is free has copies of removed rows.
+        if verified.status == 0 {
+            continue;
+        }
+        assert_eq!(
+            verified.status, 8,
+            "{} {}",
+            verified.stdout, verified.stderr
+        );
+        assert!(
+            verified.stdout.contains("2 sessions, "),
+            "{}",
+            verified.stdout
+        );
+        found += usize::from(
+            verified.stdout.contains("`s`: message") && !verified.stdout.contains("`t`: "),
+        );
+    }
+    assert!(found > 0);
+}
+
+#[test]
 fn a_damaged_call_is_replaced_so_that_its_session_goes_on() {
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n";
     let folder = folder(&[("p.md", prompt), ("a.txt", "content\n")]);

@@ -118,9 +118,11 @@ fn what_is_wrong_is_said_before_anything_is_stored() {
         nobody.stderr
     );
     let nameless = run(folder.path(), ["send", "--agent", "echo.md", "", "hello"]);
-    assert_eq!(nameless.status, 5);
+    assert_eq!(nameless.status, 2);
     assert!(
-        nameless.stderr.contains("harness_session_id_unresolved"),
+        nameless
+            .stderr
+            .contains("error[usage]: the session id is empty"),
         "{}",
         nameless.stderr
     );

@@ -416,6 +416,19 @@ fn ids_of_any_length_are_listed_and_new_ones_have_a_limit() {
             refused.stderr
         );
     }
+    for arguments in [
+        vec!["sessions", "show", &longer],
+        vec!["sessions", "fork", &longer, "new"],
+        vec!["sessions", "fork", "s", &long],
+        vec!["sessions", "import", "echo.md", &long],
+        vec!["sessions", "rm", "--yes", &longer],
+        vec!["send", &longer, "one"],
+    ] {
+        let refused = run(folder.path(), &arguments);
+        assert_eq!(refused.status, 3, "{}", refused.stderr);
+        assert!(refused.stderr.len() < 600, "{}", refused.stderr);
+        assert!(refused.stderr.contains(" bytes)`"), "{}", refused.stderr);
+    }
     let listed = run(folder.path(), ["sessions", "list"]);
     assert_eq!(listed.status, 0, "{}", listed.stderr);
     assert_eq!(listed.stdout.lines().count(), 3, "{}", listed.stdout);
@@ -426,4 +439,32 @@ fn ids_of_any_length_are_listed_and_new_ones_have_a_limit() {
         "{}",
         listed.stdout
     );
+}
+
+#[test]
+fn an_empty_id_is_wrong_usage_everywhere() {
+    let folder = two_turns();
+    for arguments in [
+        vec!["send", "--agent", "echo.md", "", "one"],
+        vec!["sessions", "show", ""],
+        vec!["sessions", "outcomes", ""],
+        vec!["sessions", "fork", "", "new"],
+        vec!["sessions", "fork", "s", ""],
+        vec!["sessions", "export", ""],
+        vec!["sessions", "import", "echo.md", ""],
+        vec!["sessions", "retry", ""],
+        vec!["sessions", "recover", ""],
+        vec!["sessions", "rm", "--yes", ""],
+        vec!["sessions", "verify", ""],
+    ] {
+        let refused = run(folder.path(), &arguments);
+        assert_eq!(refused.status, 2, "{arguments:?}: {}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains("error[usage]: the session id is empty"),
+            "{arguments:?}: {}",
+            refused.stderr
+        );
+    }
 }

@@ -67,7 +67,11 @@ impl<E: Send + 'static> Inner<E> {
                         .await?;
                 }
             }
-            _ => {}
+            Some(EntryPayload::Quarantined) => {
+                let what = "the accepted message was damaged in the store and is in quarantine";
+                return Err(Failure::damaged(what));
+            }
+            None => {}
         }
         Ok(basis)
     }

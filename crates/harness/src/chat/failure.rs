@@ -15,6 +15,10 @@ use super::outcome::{ChatTurnOutcome, ErroredTurn};
 /// The category of a turn that was asked to end.
 pub(super) const TURN_CANCELLED: &str = "turn_cancelled";
 
+/// The remedy for damage to the store.
+const REPAIR: &str =
+    "verify the store (`logue sessions verify`); then repair it or restore a backup";
+
 /// An error of a turn before it has a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -38,10 +42,20 @@ impl Failure {
         }
     }
 
+    /// A record of the session is damaged, so that its turn can never run.
+    pub(super) fn damaged(diagnostic: &str) -> Self {
+        Self {
+            help: Some(REPAIR.to_owned()),
+            ..Self::new("session_load_failed", diagnostic)
+        }
+    }
+
     /// A failure of the store.
     fn from_store(category: &str, error: &StoreError) -> Self {
+        let is_damaged = matches!(error, StoreError::Damaged(_));
         Self {
             transient: error.is_transient(),
+            help: is_damaged.then(|| REPAIR.to_owned()),
             ..Self::new(category, error.to_string())
         }
     }
@@ -74,10 +88,10 @@ impl Failure {
 
     /// The store failed while something was written.
     pub(super) fn save(error: &StoreError, fallback: &str) -> Self {
-        let category = if error.is_conflict() {
-            "session_write_conflict"
-        } else {
-            fallback
+        let category = match error {
+            error if error.is_conflict() => "session_write_conflict",
+            StoreError::Damaged(_) => "session_load_failed",
+            _ => fallback,
         };
         Self::from_store(category, error)
     }
@@ -110,7 +124,6 @@ impl Failure {
             retry_after: self.retry_after,
             resumable: false,
             invocation_id,
-            path: None,
         })
     }
 }

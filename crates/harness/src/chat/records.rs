@@ -4,7 +4,7 @@ use logue_graph::PausedRun;
 use serde_json::Value;
 
 use super::open::message_from_json;
-use super::recovery::TurnNote;
+use super::recovery::{TurnNote, is_quarantined};
 use crate::ErrorBucket;
 use crate::store::{
     EntryPayload, IntegrityFault, OutcomeKind, SessionFilter, Store, StoreError, SuspensionFilter,
@@ -126,9 +126,13 @@ async fn inbox(store: &dyn Store, session: &str) -> Vec<IntegrityFault> {
             continue;
         };
         for note in store.notes(session, invocation).await.unwrap_or_default() {
+            if is_quarantined(&note.note) {
+                continue;
+            }
             if let Err(problem) = TurnNote::from_json(&note.note) {
                 let problem = format!("of `{invocation}` is invalid: {problem}");
-                faults.push(IntegrityFault::new("note", problem).at(note.seq));
+                let fault = IntegrityFault::new("note", problem).at(note.seq);
+                faults.push(fault.named(invocation));
             }
         }
     }
@@ -153,7 +157,7 @@ async fn suspensions(store: &dyn Store, session: &str) -> Vec<IntegrityFault> {
         }
         if let Err(problem) = PausedRun::from_json(&whole.record) {
             let problem = format!("the state of `{id}` is invalid: {problem}");
-            faults.push(IntegrityFault::new("suspension", problem));
+            faults.push(IntegrityFault::new("suspension", problem).named(id));
         }
     }
     faults

@@ -96,6 +96,9 @@ impl TurnNote {
     /// # Errors
     /// Returns the cause if the message is invalid.
     pub fn from_json(note: &Value) -> Result<Self, String> {
+        if is_quarantined(note) {
+            return Err("it was damaged and is in quarantine".to_owned());
+        }
         if let Some(calls) = note.get(CONTINUES) {
             return Ok(Self::Continuation {
                 calls: message_from_json(calls)?,
@@ -127,6 +130,13 @@ impl TurnNote {
         }
         Ok(Self::Other)
     }
+}
+
+/// Returns whether a note is the placeholder of a damaged one.
+///
+/// The damaged one may have been the start of a call, so a turn does not continue without it.
+pub(super) fn is_quarantined(note: &Value) -> bool {
+    note.get("quarantined").is_some()
 }
 
 /// The content of the journal of an unfinished turn.

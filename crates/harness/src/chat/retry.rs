@@ -120,16 +120,28 @@ impl<E: Send + 'static> Inner<E> {
             if let Some(last) = self.store.inbox(session).await?.pop() {
                 return Ok(last.entry);
             }
-            let failed = self.latest_failed(session).await?;
-            let failed = failed.ok_or_else(|| RetryError::NothingFailed {
-                session: session.to_owned(),
-            })?;
+            let Some(failed) = self.latest_failed(session).await? else {
+                return Err(self.nothing_failed(session).await?);
+            };
             let put = self.put_again(session, &failed, None).await?;
             if let EnqueueResult::Entry { entry, .. } = put {
                 return Ok(entry);
             }
             // Another caller was quicker: its entry is in the inbox, or settled by now.
         }
+    }
+
+    /// The error of a session in which nothing can be tried again.
+    async fn nothing_failed(&self, session: &str) -> Result<RetryError, StoreError> {
+        let info = self.store.session(session).await?;
+        let has_pending = info.is_some_and(|info| info.pending > 0);
+        if has_pending && self.store.inbox(session).await?.is_empty() {
+            let what = format!("an entry of the inbox of `{session}` is missing");
+            return Err(StoreError::Damaged(what));
+        }
+        Ok(RetryError::NothingFailed {
+            session: session.to_owned(),
+        })
     }
 
     /// The entry that settles a key or a signal: the one that it named, unless that one failed and
@@ -230,7 +242,7 @@ fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayloa
     let said = said(failed, work.as_ref());
     let decision = match work {
         // A signal of a turn in which nothing happened keeps its suspension.
-        Some(work @ EntryPayload::Message { .. }) => return work,
+        Some(work @ (EntryPayload::Message { .. } | EntryPayload::Quarantined)) => return work,
         Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() => return work,
         Some(EntryPayload::Resume { payload, .. }) => Some(payload),
         Some(EntryPayload::Continue { decision, .. }) => decision,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
-    JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter, SessionInfo,
-    SignalResult, StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityFault,
+    IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter,
+    SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use super::{Store, StoreResult};
 use crate::clock::Timestamp;
@@ -130,4 +130,5 @@ layer! {
     delete(session: &'a str) -> bool;
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;
+    quarantine(faults: Vec<IntegrityFault>, now: Timestamp) -> RepairReport;
 }

@@ -330,6 +330,16 @@ pub trait Store: Send + Sync {
     /// positions. A damaged entry ends as failed. Nothing sound is changed. A store whose medium
     /// cannot be damaged finds nothing to repair.
     fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport>;
+
+    /// Moves the records of the given faults to quarantine, as [`repair`](Self::repair) does.
+    ///
+    /// Faults of records that are sound for the store and invalid for its caller. Those that name
+    /// no record are returned as remaining.
+    fn quarantine(
+        &self,
+        faults: Vec<IntegrityFault>,
+        now: Timestamp,
+    ) -> StoreResult<'_, RepairReport>;
 }
 
 /// A store that many share.

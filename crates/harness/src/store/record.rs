@@ -41,13 +41,15 @@ pub enum EntryPayload {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Map<String, Value>>,
     },
+    /// A payload that was damaged and is in quarantine. Its turn fails.
+    Quarantined,
 }
 
 impl EntryPayload {
     /// Returns the invocation that continues; a message begins a new one.
     pub fn invocation_id(&self) -> Option<&str> {
         match self {
-            Self::Message { .. } => None,
+            Self::Message { .. } | Self::Quarantined => None,
             Self::Resume { invocation_id, .. } | Self::Continue { invocation_id, .. } => {
                 Some(invocation_id)
             }
@@ -432,6 +434,8 @@ pub struct IntegrityFault {
     pub record: &'static str,
     /// The position within the session, from 0 for messages and from 1 for entries.
     pub position: Option<u64>,
+    /// The name of a field or label, or the invocation of a note or suspension.
+    pub name: Option<String>,
     /// A description of the violation.
     pub problem: String,
 }
@@ -443,6 +447,7 @@ impl IntegrityFault {
             session: None,
             record,
             position: None,
+            name: None,
             problem: problem.into(),
         }
     }
@@ -451,6 +456,13 @@ impl IntegrityFault {
     #[must_use]
     pub fn in_session(mut self, session: &str) -> Self {
         self.session = Some(session.to_owned());
+        self
+    }
+
+    /// Sets the name of the record.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
         self
     }
 
@@ -480,8 +492,10 @@ impl std::fmt::Display for IntegrityFault {
 pub struct RepairReport {
     /// The records that were moved to quarantine, with the reasons.
     pub quarantined: Vec<IntegrityFault>,
-    /// The indexes that were built again.
+    /// The indexes and tables that were built again.
     pub rebuilt: Vec<String>,
+    /// The records that are missing. Placeholders take the places that others refer to.
+    pub lost: Vec<IntegrityFault>,
     /// The faults that remain.
     pub remaining: Vec<IntegrityFault>,
 }

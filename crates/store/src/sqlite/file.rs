@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{SqliteError, SqliteResult, database, file};
 use super::migration::{APPLICATION, foreign, migrate, no_database};
-use super::seal;
+use super::{seal, tally};
 
 /// The page size of a new file, in bytes.
 ///
@@ -101,6 +101,7 @@ pub(super) fn open(
         with_busy_retry(busy_timeout, || conn.execute_batch("BEGIN IMMEDIATE"))?;
         let migrated = migrate(&conn, path).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
         undo_if_failed(&conn, migrated)?;
+        tally::watch(&conn)?;
         with_busy_retry(busy_timeout, || {
             conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
         })?;

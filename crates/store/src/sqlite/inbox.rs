@@ -67,6 +67,8 @@ pub(super) fn enqueue(
     if arrival.only_if_idle && head.front().is_some() {
         return Ok(EnqueueResult::Busy);
     }
+    // An entry after a missing one would never run.
+    front(conn, &head)?;
     if let Some(mode) = arrival.cancel {
         cancel(conn, &head, mode)?;
     }
@@ -157,7 +159,17 @@ pub(super) fn front(conn: &Connection, head: &Head) -> SqliteResult<Option<HeadE
             })
         })
         .optional()?;
-    Ok(front)
+    match front {
+        Some(front) => Ok(Some(front)),
+        None => Err(missing_entry(entry).into()),
+    }
+}
+
+/// Returns the error of an entry that is counted and missing: the inbox cannot continue without it.
+fn missing_entry(entry: u64) -> StoreError {
+    StoreError::Damaged(format!(
+        "the entry {entry} of the inbox is missing; repair the store, or restore a backup"
+    ))
 }
 
 /// Returns the running entry, if it belongs to this invocation.

@@ -8,11 +8,15 @@ mod inbox;
 mod migration;
 #[cfg(test)]
 mod plans;
+mod quarantine;
 mod queue;
 mod repair;
+mod restore;
+mod schema;
 mod seal;
 mod session;
 mod suspension;
+mod tally;
 mod turn;
 mod verify;
 
@@ -22,9 +26,9 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport,
-    SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter,
+    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
+    RepairReport, SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -375,6 +379,14 @@ impl Store for SqliteStore {
     fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport> {
         let path = self.path.clone();
         self.write(move |conn| repair::repair(conn, &path, now))
+    }
+
+    fn quarantine(
+        &self,
+        faults: Vec<IntegrityFault>,
+        now: Timestamp,
+    ) -> StoreResult<'_, RepairReport> {
+        self.write(move |conn| repair::quarantine(conn, faults, now))
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     SqliteResult, arrival, audit, change, inbox, migration, seal, session, stored_work, suspension,
-    turn,
+    tally, turn,
 };
 
 #[test]
@@ -24,6 +24,7 @@ fn a_turn_scans_no_table() {
     let mut conn = Connection::open_in_memory().unwrap();
     seal::register(&conn).unwrap();
     migration::migrate(&conn, "memory".as_ref()).unwrap();
+    tally::watch(&conn).unwrap();
     let run = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&run);
     let listen = move |event: TraceEvent<'_>| {

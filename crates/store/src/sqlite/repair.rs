@@ -7,17 +7,26 @@ use std::path::Path;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{IntegrityFault, RepairReport};
-use rusqlite::types::{ToSql, Value, ValueRef};
-use rusqlite::{Connection, params, params_from_iter};
-use serde_json::{Map, json};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::column::{Range, TimestampColumn};
 use super::error::{SqliteResult, damaged};
-use super::seal::{self, Sealed};
-use super::verify::{DamagedRow, damaged_rows, missing_indexes, sessions, verify};
+use super::quarantine::{
+    QUARANTINED, QUARANTINED_WORK, keep, keep_statement, put_placeholder, remove, repair_entry,
+    replace,
+};
+use super::seal::{self, AUDIT, ENTRY, FIELD, LABEL, MESSAGE, NOTE, SESSION, SUSPENSION, WORK};
+use super::tally::{self, Tally};
+use super::verify::{
+    DamagedRow, ENTRY_RULES, INCONSISTENT, INVALID_LEASE, MAX_EPOCH, damaged_rows, entry_rows,
+    missing_rows, rows_with, sessions, verify,
+};
+use super::{restore, schema};
 
-/// The maximum number of placeholders for consecutive missing messages.
+/// The maximum number of placeholders for consecutive missing records.
 const MAX_GAP: i64 = 10_000;
+/// The greatest number of a session whose rows have places.
+const MAX_SESSION: i64 = 0x7fff_ffff;
 
 /// Repairs the file in the transaction of the caller.
 pub(super) fn repair(conn: &Connection, path: &Path, now: Timestamp) -> SqliteResult<RepairReport> {
@@ -27,269 +36,485 @@ pub(super) fn repair(conn: &Connection, path: &Path, now: Timestamp) -> SqliteRe
         return Err(damaged(path, &pages).into());
     }
     let mut report = RepairReport::default();
-    // An index that disagrees with its table would hide rows from what follows.
-    for (sql, name) in missing_indexes(conn)? {
-        conn.execute_batch(&format!("DROP INDEX IF EXISTS \"{name}\"; {sql}"))?;
-        report.rebuilt.push(name);
-    }
-    conn.execute_batch("REINDEX")?;
+    tables(conn, &mut report, now)?;
+    foreign_sessions(conn, &mut report, now)?;
     for (sid, session) in sessions(conn)? {
-        for row in damaged_rows(conn, sid)? {
-            let fault = row.fault.clone().in_session(&session);
-            keep(conn, &row, &fault, now)?;
-            replace(conn, sid, &row, now)?;
-            report.quarantined.push(fault);
+        one(conn, sid, &session, &mut report, now)?;
+    }
+    without_session(conn, &mut report, now)?;
+    keys(conn, &mut report, now)?;
+    for object in schema::difference(conn)?.missing {
+        conn.execute_batch(&object.sql)?;
+        report.rebuilt.push(object.name);
+    }
+    for (sid, _) in sessions(conn)? {
+        for sealed in tally::tables() {
+            let range = Range::from_session(sid)?;
+            let tally = Tally::of(conn, sealed, [range.first(), range.last(), sid])?;
+            if tally.kept != tally.counted {
+                tally::set(conn, sid, &tally)?;
+            }
         }
-        fill_gaps(conn, sid)?;
-        count_again(conn, sid)?;
     }
     report.remaining = verify(conn, path, None)?.faults;
     Ok(report)
 }
 
-/// Copies a damaged row to the quarantine.
-fn keep(
+/// Moves the records of the given faults to quarantine.
+///
+/// Returns the faults that have no record here.
+pub(super) fn quarantine(
     conn: &Connection,
-    row: &DamagedRow,
+    faults: Vec<IntegrityFault>,
+    now: Timestamp,
+) -> SqliteResult<RepairReport> {
+    let mut report = RepairReport::default();
+    for fault in faults {
+        let session = fault.session.as_deref().unwrap_or_default();
+        let sid: Option<i64> = conn
+            .prepare_cached("SELECT sid FROM session WHERE id = ?1")?
+            .query_row([session], |row| row.get(0))
+            .optional()?;
+        let row = match sid {
+            Some(sid) => record_of(conn, sid, &fault)?.map(|row| (sid, row)),
+            None => None,
+        };
+        let Some((sid, row)) = row else {
+            report.remaining.push(fault);
+            continue;
+        };
+        keep(conn, &row, &fault, now)?;
+        replace(conn, sid, &row, now)?;
+        report.quarantined.push(fault);
+    }
+    Ok(report)
+}
+
+/// Finds the row of a record.
+fn record_of(
+    conn: &Connection,
+    sid: i64,
     fault: &IntegrityFault,
+) -> SqliteResult<Option<DamagedRow>> {
+    let sealed = match fault.record {
+        "message" => MESSAGE,
+        "entry" => WORK,
+        "outcome" => ENTRY,
+        "note" => NOTE,
+        "suspension" => SUSPENSION,
+        "label" => LABEL,
+        "field" => FIELD,
+        _ => return Ok(None),
+    };
+    let rows = rows_with(conn, sealed, sid, "true", &fault.problem)?;
+    let found = rows.into_iter().find(|row| {
+        row.fault.position == fault.position
+            && (fault.name.is_none() || row.fault.name == fault.name)
+    });
+    Ok(found.filter(|_| fault.position.is_some() || fault.name.is_some()))
+}
+
+/// Removes what does not belong to the format, and creates missing tables and sound indexes.
+fn tables(conn: &Connection, report: &mut RepairReport, now: Timestamp) -> SqliteResult<()> {
+    let difference = schema::difference(conn)?;
+    for object in difference.missing.iter().filter(|one| one.kind == "table") {
+        conn.execute_batch(&object.sql)?;
+        report.rebuilt.push(object.name.clone());
+    }
+    tally::watch(conn)?;
+    // An added trigger would change rows during the repair. An added table stays.
+    for object in difference.added.iter().filter(|one| one.kind != "table") {
+        let problem = format!(
+            "the {} `{}` does not belong to a session store",
+            object.kind, object.name
+        );
+        let fault = IntegrityFault::new("file", problem);
+        keep_statement(conn, &fault, &object.sql, now)?;
+        let name = object.name.replace('"', "\"\"");
+        conn.execute_batch(&format!("DROP {} IF EXISTS \"{name}\"", object.kind))?;
+        report.quarantined.push(fault);
+    }
+    // An index that disagrees with its table would hide rows from what follows. That of the keys is
+    // built at the end, because it needs keys that differ.
+    for object in difference.missing.iter().filter(|one| one.kind == "index") {
+        let name = object.name.replace('"', "\"\"");
+        conn.execute_batch(&format!("DROP INDEX IF EXISTS \"{name}\""))?;
+    }
+    let duplicates: Vec<i64> = conn
+        .prepare(
+            "SELECT sid FROM (SELECT sid, row_number() OVER (PARTITION BY id ORDER BY sid) AS n
+                 FROM session NOT INDEXED) WHERE n > 1",
+        )?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for sid in duplicates {
+        let id = restore::rename(conn, sid)?;
+        let problem = format!("another session has its id; it is kept as `{id}`");
+        report.lost.push(IntegrityFault::new("session", problem));
+    }
+    let rebuilt = conn.execute_batch("REINDEX");
+    if rebuilt.is_err() {
+        // Two entries have one key, and the index hides it.
+        conn.execute_batch("DROP INDEX IF EXISTS entry_key; REINDEX")?;
+    }
+    Ok(())
+}
+
+/// Moves sessions to quarantine whose numbers no session can have, and adopts rows without one.
+fn foreign_sessions(
+    conn: &Connection,
+    report: &mut RepairReport,
     now: Timestamp,
 ) -> SqliteResult<()> {
-    let Sealed { table, .. } = row.sealed;
-    let mut statement =
-        conn.prepare_cached(&format!("SELECT * FROM {table} WHERE {}", condition(row)))?;
-    let names: Vec<String> = statement.column_names().map(ToString::to_string).collect();
-    let mut rows = statement.query(params_from_iter(&row.key))?;
-    let mut content = Map::new();
-    if let Some(found) = rows.next()? {
-        for (index, name) in names.into_iter().enumerate() {
-            content.insert(name, shown(found.get_ref(index)?));
+    let problem = format!("has a number outside 1 to {MAX_SESSION}");
+    let outside = format!("sid NOT BETWEEN 1 AND {MAX_SESSION}");
+    for sealed in [FIELD, LABEL, NOTE, SUSPENSION, SESSION] {
+        let removed = remove(conn, sealed, &outside, &problem, now)?;
+        report.quarantined.extend(removed);
+    }
+    let strays: Vec<i64> = conn
+        .prepare(&format!(
+            "SELECT sid FROM (SELECT pos >> 32 AS sid FROM message
+                 UNION SELECT pos >> 32 FROM entry UNION SELECT pos >> 32 FROM audit
+                 UNION SELECT sid FROM field UNION SELECT sid FROM label
+                 UNION SELECT sid FROM note UNION SELECT sid FROM suspension)
+             WHERE sid BETWEEN 1 AND {MAX_SESSION} AND sid NOT IN (SELECT sid FROM session)"
+        ))?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for sid in strays {
+        conn.prepare_cached(
+            "INSERT INTO session (sid, id, has_state, epoch, created_at, updated_at)
+             VALUES (?1, 'recovered-' || ?1 || '-' || lower(hex(randomblob(4))), 1,
+                 ifnull((SELECT value FROM meta WHERE name = 'epochs'), 0), ?2, ?2)",
+        )?
+        .execute(params![sid, TimestampColumn(now)])?;
+        seal::seal_session(conn, sid)?;
+        let id: String = conn
+            .prepare_cached("SELECT id FROM session WHERE sid = ?1")?
+            .query_row([sid], |row| row.get(0))?;
+        let problem = format!("its row is missing; what is left is kept as `{id}`");
+        report.lost.push(IntegrityFault::new("session", problem));
+    }
+    Ok(())
+}
+
+/// Moves rows to quarantine that belong to no session or entry.
+fn without_session(
+    conn: &Connection,
+    report: &mut RepairReport,
+    now: Timestamp,
+) -> SqliteResult<()> {
+    for sealed in [MESSAGE, ENTRY, WORK, AUDIT] {
+        let stray = "pos >> 32 NOT IN (SELECT sid FROM session)";
+        let removed = remove(conn, sealed, stray, "has no session", now)?;
+        report.quarantined.extend(removed);
+    }
+    let stray = "pos NOT IN (SELECT pos FROM entry)";
+    let removed = remove(conn, WORK, stray, "has no entry", now)?;
+    report.quarantined.extend(removed);
+    Ok(())
+}
+
+/// Leaves each key of a session to its first entry.
+fn keys(conn: &Connection, report: &mut RepairReport, now: Timestamp) -> SqliteResult<()> {
+    for (sid, session) in sessions(conn)? {
+        let range = Range::from_session(sid)?;
+        let condition = format!(
+            "pos IN (SELECT pos FROM (SELECT pos,
+                 row_number() OVER (PARTITION BY key ORDER BY pos) AS n FROM entry NOT INDEXED
+                 WHERE key IS NOT NULL AND pos BETWEEN {} AND {}) WHERE n > 1)",
+            range.first(),
+            range.last()
+        );
+        let problem = "has the key of an earlier entry";
+        for row in rows_with(conn, ENTRY, sid, &condition, problem)? {
+            let fault = row.fault.clone().in_session(&session);
+            keep(conn, &row, &fault, now)?;
+            let place = range.at(fault.position.unwrap_or_default())?;
+            conn.prepare_cached("UPDATE entry SET key = NULL, digest = NULL WHERE pos = ?1")?
+                .execute([place])?;
+            seal::seal_entry(conn, place)?;
+            report.quarantined.push(fault);
+        }
+    }
+    Ok(())
+}
+
+/// Repairs one session.
+fn one(
+    conn: &Connection,
+    sid: i64,
+    session: &str,
+    report: &mut RepairReport,
+    now: Timestamp,
+) -> SqliteResult<()> {
+    let rows = damaged_rows(conn, sid)?;
+    let has_damage = |table: &str| rows.iter().any(|row| row.sealed.table == table);
+    let mut lost_notes = 0;
+    for sealed in tally::tables() {
+        let missing = missing_rows(conn, sealed, sid, has_damage(sealed.table))?;
+        let missing = missing.into_iter().map(|fault| fault.in_session(session));
+        report.lost.extend(missing);
+        if sealed.table == NOTE.table {
+            let range = Range::from_session(sid)?;
+            let tally = Tally::of(conn, sealed, [range.first(), range.last(), sid])?;
+            lost_notes = tally.missing();
+        }
+    }
+    let mut session_row = None;
+    for row in rows {
+        if row.sealed.table == SESSION.table {
+            keep(conn, &row, &row.fault.clone().in_session(session), now)?;
+            session_row = Some(row);
+        }
+    }
+    let is_sound = match &session_row {
+        Some(_) => restore::sole_flip(conn, sid)?,
+        None => true,
+    };
+    if !is_sound {
+        count_again(conn, sid)?;
+    }
+    quarantine_rows(conn, sid, session, report, now)?;
+    fill_messages(conn, sid, is_sound, now)?;
+    fill_entries(conn, sid, is_sound, now)?;
+    fill_notes(conn, sid, lost_notes)?;
+    fill_audit(conn, sid, now)?;
+    count_again(conn, sid)?;
+    invalid_rows(conn, sid, session, report, now)?;
+    count_again(conn, sid)?;
+    restore::lease(conn, sid, INVALID_LEASE, MAX_EPOCH)?;
+    if let Some(row) = session_row {
+        let fault = row.fault.in_session(session);
+        report
+            .quarantined
+            .push(restore::settle(conn, sid, is_sound, fault)?);
+    }
+    Ok(())
+}
+
+/// Moves the rows of a session with wrong checksums to quarantine.
+fn quarantine_rows(
+    conn: &Connection,
+    sid: i64,
+    session: &str,
+    report: &mut RepairReport,
+    now: Timestamp,
+) -> SqliteResult<()> {
+    for row in damaged_rows(conn, sid)? {
+        if row.sealed.table == SESSION.table {
+            continue;
+        }
+        let fault = row.fault.clone().in_session(session);
+        keep(conn, &row, &fault, now)?;
+        replace(conn, sid, &row, now)?;
+        report.quarantined.push(fault);
+    }
+    Ok(())
+}
+
+/// Moves rows to quarantine that have a checksum and break a rule.
+fn invalid_rows(
+    conn: &Connection,
+    sid: i64,
+    session: &str,
+    report: &mut RepairReport,
+    now: Timestamp,
+) -> SqliteResult<()> {
+    let json = "is invalid JSON";
+    let rules = [
+        (MESSAGE, "NOT json_valid(body)", json),
+        (AUDIT, "NOT json_valid(body)", json),
+        (WORK, "NOT json_valid(body)", json),
+        (NOTE, "NOT json_valid(body)", json),
+        (FIELD, "NOT json_valid(value)", json),
+        (LABEL, "NOT json_valid(value)", json),
+        (SUSPENSION, INCONSISTENT, "disagrees with its entry"),
+    ];
+    let mut rows = Vec::new();
+    for (sealed, condition, problem) in rules {
+        rows.append(&mut rows_with(conn, sealed, sid, condition, problem)?);
+    }
+    for (problem, condition) in ENTRY_RULES {
+        rows.append(&mut entry_rows(conn, sid, condition, problem)?);
+    }
+    for row in rows {
+        let fault = row.fault.clone().in_session(session);
+        keep(conn, &row, &fault, now)?;
+        replace(conn, sid, &row, now)?;
+        report.quarantined.push(fault);
+    }
+    Ok(())
+}
+
+/// Puts a placeholder at each position without a message.
+fn fill_messages(conn: &Connection, sid: i64, is_sound: bool, now: Timestamp) -> SqliteResult<()> {
+    let range = Range::from_session(sid)?;
+    let seq = number(conn, "seq", sid)?;
+    let end = range.first() + if is_sound { seq } else { 0 };
+    for missing in gaps(conn, "message", range.first()..end, range)? {
+        put_placeholder(conn, missing, now)?;
+    }
+    Ok(())
+}
+
+/// Puts an entry at each position without one: a failed one, or one whose turn will fail.
+///
+/// An entry that had not begun and whose payload is there is pending again.
+fn fill_entries(conn: &Connection, sid: i64, is_sound: bool, now: Timestamp) -> SqliteResult<()> {
+    let range = Range::from_session(sid)?;
+    let (entries, cursor) = (number(conn, "entries", sid)?, number(conn, "cursor", sid)?);
+    let end = range.first() + 1 + if is_sound { entries } else { 0 };
+    let places = gaps(conn, "entry", range.first() + 1..end, range)?;
+    for place in places {
+        // The journal of no other entry is that of the missing one, which had begun.
+        let begun = if place == range.first() + cursor + 1 {
+            "(SELECT invocation FROM note WHERE sid = ?3 AND invocation NOT IN
+                 (SELECT invocation FROM entry WHERE pos BETWEEN ?4 AND ?5
+                  AND invocation IS NOT NULL) LIMIT 1)"
+        } else {
+            "NULL"
+        };
+        conn.prepare_cached(&format!(
+            "INSERT INTO entry (pos, resumes, invocation, accepted_at)
+             SELECT ?1, EXISTS (SELECT 1 FROM suspension WHERE sid = ?3
+                 AND entry = ?1 & 0xffffffff), {begun}, ?2 WHERE ?4 <= ?5"
+        ))?
+        .execute(params![
+            place,
+            TimestampColumn(now),
+            sid,
+            range.first(),
+            range.last()
+        ])?;
+        seal::seal_entry(conn, place)?;
+        let rows = entry_rows(conn, sid, &format!("pos = {place}"), "is missing")?;
+        for row in rows {
+            let resumes: bool = resumes(conn, place)?;
+            repair_entry(conn, sid, &row, now)?;
+            conn.prepare_cached("UPDATE entry SET resumes = ?2 WHERE pos = ?1")?
+                .execute(params![place, resumes])?;
+            seal::seal_entry(conn, place)?;
         }
     }
     conn.prepare_cached(
-        "INSERT INTO quarantine (session, record, position, reason, content, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO work SELECT pos, ?3, row_sum(pos, ?3) FROM entry
+         WHERE pos > ?1 AND pos <= ?2 AND kind IS NULL AND pos NOT IN (SELECT pos FROM work)",
     )?
     .execute(params![
-        fault.session,
-        fault.record,
-        fault.position.map(u64::cast_signed),
-        fault.problem,
-        serde_json::Value::Object(content).to_string(),
-        TimestampColumn(now)
+        range.first() + cursor,
+        range.last(),
+        QUARANTINED_WORK
     ])?;
     Ok(())
 }
 
-/// Converts a column to JSON; bytes that are not text become hexadecimal digits.
-fn shown(value: ValueRef<'_>) -> serde_json::Value {
-    let hex = |bytes: &[u8]| {
-        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-        let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let digits: String = halves.map(digit).collect();
-        json!({ "hex": digits })
-    };
-    match value {
-        ValueRef::Null => serde_json::Value::Null,
-        ValueRef::Integer(number) => number.into(),
-        ValueRef::Real(number) => number.into(),
-        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(_) => hex(bytes),
-        },
-        ValueRef::Blob(bytes) => hex(bytes),
-    }
+fn resumes(conn: &Connection, place: i64) -> SqliteResult<bool> {
+    Ok(conn
+        .prepare_cached(
+            "SELECT resumes OR EXISTS (SELECT 1 FROM work WHERE work.pos = entry.pos
+                 AND json_valid(body) AND json_extract(body, '$.kind') = 'resume')
+             FROM entry WHERE pos = ?1",
+        )?
+        .query_row([place], |row| row.get(0))?)
 }
 
-/// Returns the condition of a row, with its key as parameters.
-fn condition(row: &DamagedRow) -> String {
-    let places: Vec<String> = (1..=row.key.len())
-        .map(|index| format!("?{index}"))
-        .collect();
-    format!("({}) = ({})", row.sealed.key, places.join(", "))
-}
-
-/// Replaces a damaged row by a placeholder, or removes it.
-fn replace(conn: &Connection, sid: i64, row: &DamagedRow, now: Timestamp) -> SqliteResult<()> {
-    let change = |assignments: &str| -> SqliteResult<()> {
-        let (table, condition) = (row.sealed.table, condition(row));
-        conn.prepare_cached(&format!(
-            "UPDATE {table} SET {assignments} WHERE {condition}"
-        ))?
-        .execute(params_from_iter(&row.key))?;
-        let key: Vec<&dyn ToSql> = row.key.iter().map(|value| value as &dyn ToSql).collect();
-        seal::seal(conn, row.sealed, &condition, &key)
-    };
-    match row.sealed.table {
-        "message" => {
-            let Some(Value::Integer(place)) = row.key.first() else {
-                return Ok(());
-            };
-            // A place beyond the end is damage of the place itself.
-            let removed = conn
-                .prepare_cached(
-                    "DELETE FROM message WHERE pos = ?1
-                     AND pos & 0xffffffff >= (SELECT seq FROM session WHERE sid = ?2)",
-                )?
-                .execute([*place, sid])?;
-            if removed == 0 {
-                put_placeholder(conn, *place)?;
-            }
-            Ok(())
-        }
-        "entry" => repair_entry(conn, sid, row, now),
-        // A payload without a message fails in its turn, and its sender gets that outcome.
-        "work" => change(r#"body = '{"kind":"message","message":null}'"#),
-        "note" | "audit" => change(r#"body = '{"quarantined":true}'"#),
-        // The numbers of the session are counted again afterwards.
-        "session" => Ok(()),
-        _ => {
-            let table = row.sealed.table;
-            conn.prepare_cached(&format!("DELETE FROM {table} WHERE {}", condition(row)))?
-                .execute(params_from_iter(&row.key))?;
-            Ok(())
-        }
-    }
-}
-
-/// Puts a message that states the loss at a place.
+/// Puts a note that cannot be read at each position without one.
 ///
-/// Results of calls that follow stay valid: the placeholder has calls of their ids.
-fn put_placeholder(conn: &Connection, place: i64) -> SqliteResult<()> {
-    let said = |at: i64| -> SqliteResult<Option<serde_json::Value>> {
-        let mut statement = conn.prepare_cached("SELECT body FROM message WHERE pos = ?1")?;
-        let mut rows = statement.query([at])?;
-        let Some(row) = rows.next()? else {
-            return Ok(None);
-        };
-        let ValueRef::Text(bytes) = row.get_ref(0)? else {
-            return Ok(None);
-        };
-        Ok(serde_json::from_slice(bytes).ok())
-    };
-    let own = said(place)?;
-    let role = own
-        .as_ref()
-        .and_then(|message| message.get("role")?.as_str());
-    let role = role.filter(|role| matches!(*role, "system" | "user" | "assistant" | "tool"));
-    let text = "(this message was damaged in the store and is in quarantine)";
-    let mut calls = Vec::new();
-    for following in place + 1.. {
-        let message = said(following)?;
-        let result = message.filter(|message| message["role"] == "tool");
-        let Some(id) = result.and_then(|result| Some(result.get("tool_call_id")?.clone())) else {
-            break;
-        };
-        calls.push(json!({
-            "id": id, "name": "unknown", "arguments": {}, "arguments_text": "{}",
-        }));
+/// A turn with such a note fails, because a call that had begun must not run again. `lost` notes may
+/// have been the last ones of the turn that runs.
+fn fill_notes(conn: &Connection, sid: i64, lost: i64) -> SqliteResult<()> {
+    let filled = conn
+        .prepare_cached(
+            "WITH RECURSIVE ends (invocation, last) AS
+                 (SELECT invocation, min(max(seq), 100000) FROM note WHERE sid = ?1
+                  GROUP BY invocation),
+             place (invocation, seq, last) AS (SELECT invocation, 0, last FROM ends
+                 UNION ALL SELECT invocation, seq + 1, last FROM place WHERE seq < last)
+             INSERT INTO note SELECT ?1, invocation, seq, ?2, row_sum(?1, invocation, seq, ?2)
+             FROM place WHERE true ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![sid, QUARANTINED])?;
+    let missing = lost - i64::try_from(filled).unwrap_or(i64::MAX);
+    if missing > 0 {
+        let front = Range::from_session(sid)?.first() + number(conn, "cursor", sid)? + 1;
+        conn.prepare_cached(
+            "INSERT INTO note SELECT ?1, invocation, seq, ?2, row_sum(?1, invocation, seq, ?2)
+             FROM (SELECT invocation, (SELECT ifnull(max(seq) + 1, 0) FROM note
+                     WHERE sid = ?1 AND note.invocation = entry.invocation) AS seq
+                   FROM entry WHERE pos = ?3 AND invocation IS NOT NULL)",
+        )?
+        .execute(params![sid, QUARANTINED, front])?;
     }
-    let message = match (role, own.as_ref().and_then(|own| own.get("tool_call_id"))) {
-        (Some("tool"), Some(id)) if id.is_string() => {
-            json!({ "role": "tool", "content": text, "tool_call_id": id })
-        }
-        _ if !calls.is_empty() => {
-            json!({ "role": "assistant", "content": text, "tool_calls": calls })
-        }
-        (Some(role @ ("system" | "user")), _) => json!({ "role": role, "content": text }),
-        _ => json!({ "role": "assistant", "content": text }),
-    };
-    conn.prepare_cached(
-        "INSERT INTO message VALUES (?1, ?2, row_sum(?1, ?2))
-         ON CONFLICT DO UPDATE SET body = excluded.body, sum = excluded.sum",
-    )?
-    .execute(params![place, message.to_string()])?;
     Ok(())
 }
 
-/// Ends a damaged entry as failed, unless it still waits for its turn.
-///
-/// A running one ends too: without its invocation nothing says which calls it had begun.
-fn repair_entry(conn: &Connection, sid: i64, row: &DamagedRow, now: Timestamp) -> SqliteResult<()> {
-    let (seq, cursor): (i64, i64) = conn
-        .prepare_cached("SELECT seq, cursor FROM session WHERE sid = ?1")?
-        .query_row([sid], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some(Value::Integer(place)) = row.key.first() else {
-        return Ok(());
-    };
-    let settled = Range::from_session(sid)?.first().saturating_add(cursor);
-    let has_begun: bool = conn
-        .prepare_cached("SELECT invocation IS NOT NULL FROM entry WHERE pos = ?1")?
-        .query_row([place], |row| row.get(0))?;
-    let outcome = json!({
-        "bucket": "session_terminating",
-        "category": "session_load_failed",
-        "diagnostic": "the stored entry was damaged and is in quarantine",
-        "reply": "A stored record of this turn was damaged.",
-    });
-    if *place <= settled || (*place == settled + 1 && has_begun) {
+/// Puts a record that states the loss at each position of the audit without one.
+fn fill_audit(conn: &Connection, sid: i64, now: Timestamp) -> SqliteResult<()> {
+    let range = Range::from_session(sid)?;
+    for place in gaps(conn, "audit", range.first()..range.first(), range)? {
         conn.prepare_cached(
-            "UPDATE entry SET cancel = NULL, kind = 1, replies_from = ?2, replies_to = ?2,
-                 invocation = ifnull(invocation, 'unknown'), body = ?3, at = ?4
-             WHERE pos = ?1",
+            "INSERT INTO audit VALUES (?1, 'unknown', ?2, ?3, row_sum(?1, 'unknown', ?2, ?3))",
         )?
-        .execute(params![
-            place,
-            seq,
-            outcome.to_string(),
-            TimestampColumn(now)
-        ])?;
-    } else {
-        conn.prepare_cached(
-            "UPDATE entry SET cancel = NULL, invocation = NULL, kind = NULL, replies_from = NULL,
-                 replies_to = NULL, body = NULL, at = NULL,
-                 resumes = EXISTS (SELECT 1 FROM work WHERE work.pos = entry.pos
-                     AND json_valid(body) AND json_extract(body, '$.kind') = 'resume')
-             WHERE pos = ?1",
-        )?
-        .execute([place])?;
+        .execute(params![place, QUARANTINED, TimestampColumn(now)])?;
     }
-    seal::seal_entry(conn, *place)
+    Ok(())
 }
 
-/// Puts a placeholder at each position without a message.
-fn fill_gaps(conn: &Connection, sid: i64) -> SqliteResult<()> {
-    let range = Range::from_session(sid)?;
-    let places: Vec<i64> = conn
-        .prepare_cached("SELECT pos FROM message WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos")?
-        .query_map([range.first(), range.last()], |row| row.get(0))?
+/// Returns the places of a range, or before the last row, that have no row.
+fn gaps(
+    conn: &Connection,
+    table: &str,
+    expected: std::ops::Range<i64>,
+    range: Range,
+) -> SqliteResult<Vec<i64>> {
+    let mut places: Vec<i64> = conn
+        .prepare_cached(&format!(
+            "SELECT pos FROM {table} WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos"
+        ))?
+        .query_map([expected.start, range.last()], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let mut next = range.first();
+    places.push(expected.end);
+    let mut missing = Vec::new();
+    let mut next = expected.start;
     for place in places {
         // More than this is damage of a place, and stays a fault.
-        let gap = if place - next > MAX_GAP {
-            0..0
-        } else {
-            next..place
-        };
-        for missing in gap {
-            put_placeholder(conn, missing)?;
+        if place - next <= MAX_GAP {
+            missing.extend(next..place);
         }
-        next = place + 1;
+        next = next.max(place + 1);
     }
-    Ok(())
+    Ok(missing)
 }
 
-/// Sets the numbers of a session from its rows.
+fn number(conn: &Connection, column: &str, sid: i64) -> SqliteResult<i64> {
+    Ok(conn
+        .prepare_cached(&format!("SELECT {column} FROM session WHERE sid = ?1"))?
+        .query_row([sid], |row| row.get(0))?)
+}
+
+/// Sets the numbers of a session from its rows. A wrong checksum stays wrong.
 fn count_again(conn: &Connection, sid: i64) -> SqliteResult<()> {
     let range = Range::from_session(sid)?;
+    let is_sealed = conn
+        .prepare_cached(&format!(
+            "SELECT 1 FROM session WHERE sid = ?1 AND sum IS row_sum({})",
+            SESSION.columns
+        ))?
+        .exists([sid])?;
     let changed = conn
         .prepare_cached(
             "WITH found (seq, entries, cursor) AS (SELECT
                  (SELECT ifnull(max(pos) + 1, ?1) - ?1 FROM message WHERE pos BETWEEN ?1 AND ?2),
                  (SELECT ifnull(max(pos), ?1) - ?1 FROM entry WHERE pos BETWEEN ?1 AND ?2),
-                 (SELECT count(*) FROM entry WHERE pos BETWEEN ?1 AND ?2 AND kind IS NOT NULL))
+                 (SELECT ifnull(max(pos), ?1) - ?1 FROM entry
+                  WHERE pos BETWEEN ?1 AND ?2 AND kind IS NOT NULL))
              UPDATE session SET (seq, entries, cursor) = (SELECT seq, entries, cursor FROM found)
-             WHERE sid = ?3 AND ((seq, entries, cursor) <> (SELECT seq, entries, cursor FROM found)
-                 OR sum IS NOT row_sum(sid, id, seq, entries, cursor, has_state, schema_version,
-                     created_at, updated_at))",
+             WHERE sid = ?3 AND (seq, entries, cursor) <> (SELECT seq, entries, cursor FROM found)",
         )?
         .execute([range.first(), range.last(), sid])?;
-    if changed > 0 {
-        conn.prepare_cached(
-            "UPDATE session SET created_at = max(created_at, 0), updated_at = max(updated_at, 0)
-             WHERE sid = ?1",
-        )?
-        .execute([sid])?;
+    if changed > 0 && is_sealed {
         seal::seal_session(conn, sid)?;
     }
     Ok(())

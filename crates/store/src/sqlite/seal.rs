@@ -26,6 +26,13 @@ pub(super) struct Sealed {
     pub(super) name: &'static str,
 }
 
+impl Sealed {
+    /// Returns whether rows are found by their place, which contains the session's number.
+    pub(super) fn has_places(&self) -> bool {
+        self.of_session == BY_PLACE
+    }
+}
+
 const BY_PLACE: &str = "pos BETWEEN ?1 AND ?2 AND ?3";
 const BY_NUMBER: &str = "sid = ?3 AND ?1 <= ?2";
 const OFFSET: &str = "pos & 0xffffffff";
@@ -144,19 +151,48 @@ pub(super) fn seal_entry(conn: &Connection, place: i64) -> SqliteResult<()> {
 
 fn row_sum(context: &Context<'_>) -> i64 {
     let mut sum = crc32fast::Hasher::new();
-    let mut add = |kind: u8, bytes: &[u8]| {
-        sum.update(&[kind]);
-        sum.update(&bytes.len().to_le_bytes());
-        sum.update(bytes);
-    };
     for index in 0..context.len() {
-        match context.get_raw(index) {
-            ValueRef::Null => add(0, &[]),
-            ValueRef::Integer(number) => add(1, &number.to_le_bytes()),
-            ValueRef::Real(number) => add(2, &number.to_le_bytes()),
-            ValueRef::Text(text) => add(3, text),
-            ValueRef::Blob(bytes) => add(4, bytes),
-        }
+        let mut number = [0; 8];
+        let (kind, bytes) = part_in(context.get_raw(index), &mut number);
+        add(&mut sum, kind, bytes);
     }
     i64::from(sum.finalize())
+}
+
+/// Returns the checksum of a row from the parts of its columns.
+pub(super) fn sum_of(parts: &[(u8, Vec<u8>)]) -> i64 {
+    let mut sum = crc32fast::Hasher::new();
+    for (kind, bytes) in parts {
+        add(&mut sum, *kind, bytes);
+    }
+    i64::from(sum.finalize())
+}
+
+/// Returns the type of a value and its bytes, as the checksum covers them.
+pub(super) fn part(value: ValueRef<'_>) -> (u8, Vec<u8>) {
+    let mut number = [0; 8];
+    let (kind, bytes) = part_in(value, &mut number);
+    (kind, bytes.to_vec())
+}
+
+fn part_in<'a>(value: ValueRef<'a>, number: &'a mut [u8; 8]) -> (u8, &'a [u8]) {
+    match value {
+        ValueRef::Null => (0, &[]),
+        ValueRef::Integer(integer) => {
+            *number = integer.to_le_bytes();
+            (1, number)
+        }
+        ValueRef::Real(real) => {
+            *number = real.to_le_bytes();
+            (2, number)
+        }
+        ValueRef::Text(text) => (3, text),
+        ValueRef::Blob(bytes) => (4, bytes),
+    }
+}
+
+fn add(sum: &mut crc32fast::Hasher, kind: u8, bytes: &[u8]) {
+    sum.update(&[kind]);
+    sum.update(&bytes.len().to_le_bytes());
+    sum.update(bytes);
 }

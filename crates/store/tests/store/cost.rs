@@ -148,7 +148,7 @@ impl StoreLayer for Counted {
 }
 
 /// A clock that stands still, so that no lease is renewed and no poll happens.
-struct Still;
+pub(crate) struct Still;
 
 impl Clock for Still {
     fn now(&self) -> Timestamp {
@@ -161,7 +161,7 @@ impl Clock for Still {
 }
 
 /// A model that calls a tool once, or waits for a signal if the user asks it to.
-fn graph() -> CompiledGraph {
+pub(crate) fn graph() -> CompiledGraph {
     let schema = StateSchema::new()
         .with(messages_field())
         .with(Field::new("approval", FieldType::String));

@@ -21,7 +21,7 @@ fn bits() -> usize {
 }
 
 /// Fills a file with every kind of record, each with a text that occurs once in the file.
-async fn fill(path: &Path) -> Vec<&'static str> {
+pub(crate) async fn fill(path: &Path) -> Vec<&'static str> {
     let store = SqliteStore::open(path).unwrap();
     for text in ["first-message", "second-message", "third-message"] {
         let keyed = NewEntry {
@@ -184,7 +184,7 @@ async fn every_flipped_bit_is_found() {
 }
 
 /// Changes rows as an editor of the file does.
-fn edit(path: &Path, sql: &str) {
+pub(crate) fn edit(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 

@@ -9,8 +9,9 @@ mod damage;
 mod failures;
 mod files;
 mod loading;
+mod missing;
 mod processes;
-mod resumed;
+mod repaired;
 mod spread;
 mod suite;
 

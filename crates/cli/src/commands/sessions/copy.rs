@@ -20,7 +20,7 @@ use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::files::{is_stdin, read_file};
 use crate::setup::session_agent::AGENT;
-use crate::setup::store::{new_id, store_failure};
+use crate::setup::store::{check_named, new_id, shown_id, store_failure};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
@@ -39,11 +39,13 @@ const FIELDS: [&str; 6] = [
 pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     refuse_file(&arguments.new)?;
+    check_named(&arguments.new)?;
     let info = known(&store, &arguments.session).await?;
     let upto = arguments.messages.unwrap_or(info.seq);
     if upto > info.seq {
         let has = counted(amount(info.seq), "message");
-        let message = format!("--messages {upto}: session `{}` has {has}", info.session);
+        let shown = shown_id(&info.session);
+        let message = format!("--messages {upto}: session `{shown}` has {has}");
         let help = format!("name at most {}, or omit --messages to copy all", info.seq);
         return Err(CliError::new(Exit::Usage, "usage", message).with_help(help));
     }
@@ -75,12 +77,13 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
 
 pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
+    check_named(&arguments.session)?;
     let messages = read(arguments)?;
     let session = arguments.session.as_str();
     let there = store.session(session).await;
     let there = there.map_err(|error| store_failure(&error))?;
     if there.is_some() {
-        let message = format!("session `{session}` already exists");
+        let message = format!("session `{}` already exists", shown_id(session));
         return Err(CliError::user("session_exists", message).with_help("choose another name"));
     }
     let agent = match &arguments.agent {
@@ -101,7 +104,10 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
         .acquire(session, &owner, now, Duration::from_secs(30))
         .await;
     let LeaseResult::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
-        let message = format!("session `{session}` is in use by another process");
+        let message = format!(
+            "session `{}` is in use by another process",
+            shown_id(session)
+        );
         return Err(CliError::new(Exit::Busy, "session_busy", message));
     };
     let commit = Commit {

@@ -49,24 +49,38 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
 pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result<Exit, CliError> {
     let report = store.repair(SystemClock.now()).await;
     let mut report = report.map_err(|error| store_failure(&error))?;
-    report.remaining.extend(meaning(&store, None).await);
+    let invalid = meaning(&store, None).await;
+    if !invalid.is_empty() {
+        let moved = store.quarantine(invalid, SystemClock.now()).await;
+        let moved = moved.map_err(|error| store_failure(&error))?;
+        report.quarantined.extend(moved.quarantined);
+        let left = store.verify(None).await;
+        report.remaining = left.map_err(|error| store_failure(&error))?.faults;
+        report.remaining.extend(meaning(&store, None).await);
+    }
     let text = if arguments.json {
         let all = |faults: &[IntegrityFault]| faults.iter().map(to_json).collect::<Vec<_>>();
         let found = json!({
             "quarantined": all(&report.quarantined),
             "rebuilt": report.rebuilt,
+            "lost": all(&report.lost),
             "remaining": all(&report.remaining),
         });
         format!("{found}\n")
     } else {
         let quarantined = report.quarantined.iter().map(line);
         let rebuilt = report.rebuilt.iter();
-        let rebuilt = rebuilt.map(|index| format!("index `{index}`: built again\n"));
+        let rebuilt = rebuilt.map(|index| format!("`{index}`: built again\n"));
         let moved = counted(report.quarantined.len(), "record");
+        let lost = match report.lost.len() {
+            0 => String::new(),
+            count => format!("{} about missing records, ", counted(count, "finding")),
+        };
         let left = counted(report.remaining.len(), "fault");
         quarantined
             .chain(rebuilt)
-            .chain([format!("{moved} in quarantine, {left} left\n")])
+            .chain(report.lost.iter().map(line))
+            .chain([format!("{moved} in quarantine, {lost}{left} left\n")])
             .chain(report.remaining.iter().map(line))
             .collect()
     };
@@ -104,7 +118,8 @@ async fn check_labels(
             };
             if !fits {
                 let problem = format!("`{name}` has a value of the wrong type");
-                faults.push(IntegrityFault::new("label", problem).in_session(&info.session));
+                let fault = IntegrityFault::new("label", problem).named(name);
+                faults.push(fault.in_session(&info.session));
             }
         }
     }
