@@ -50,15 +50,12 @@ fn run(file: &Path, run: impl Fn(&Value) -> Result<(), String>) -> Result<(), St
 
 /// Runs the harness against the cases of a folder.
 ///
-/// Prints each failure, each invariant without a review, and the counts.
+/// Prints each failure and the counts.
 pub(crate) fn openarmature(folder: &Path) -> Result<(), String> {
     let report = openarmature_runner::run_folder(folder)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     for line in &report.lines {
         println!("{line}");
-    }
-    for note in &report.notes {
-        println!("note: {note}");
     }
     println!("{} passed, {} failed", report.passed, report.failed);
     if report.passed + report.failed == 0 {
@@ -67,5 +64,24 @@ pub(crate) fn openarmature(folder: &Path) -> Result<(), String> {
     match report.failed {
         0 => Ok(()),
         failed => Err(format!("{failed} cases failed")),
+    }
+}
+
+/// Changes every expectation of the cases in a folder and prints the survivors.
+pub(crate) fn mutations(folder: &Path) -> Result<(), String> {
+    let mutations = openarmature_runner::mutate_folder(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    for survivor in &mutations.survivors {
+        println!("{survivor}");
+    }
+    for (reason, count) in &mutations.weaker {
+        println!("{count} weaken an expectation: {reason}");
+    }
+    let survivors = mutations.survivors.len();
+    println!("{} noticed, {survivors} not noticed", mutations.noticed);
+    match (mutations.noticed, survivors) {
+        (0, _) => Err(format!("{}: no cases", folder.display())),
+        (_, 0) => Ok(()),
+        _ => Err(format!("{survivors} changes were not noticed")),
     }
 }

@@ -21,7 +21,7 @@ const USAGE: &str =
                    | bench openchatml|chatmd [--size MB] | bench harness|turn
                    | soak [PACKAGE]… | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
-                   | conformance --openarmature FOLDER
+                   | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
                 --prose PATH lists every finding of prose below PATH
   bench         start-up time and parser throughput, each against a baseline of the same run;
@@ -33,7 +33,8 @@ const USAGE: &str =
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing
   conformance   the reader of Harmony or ChatMD against cases in JSON lines;
-                openarmature: the harness against every YAML file of cases in a folder
+                openarmature: the harness against every YAML file of cases in a folder;
+                --mutate: changes every expectation, which must make its case fail
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed";
 
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
         ["conformance", "--chatmd", file] => conformance::chatmd(Path::new(file)),
         ["conformance", "--openarmature", folder] => conformance::openarmature(Path::new(folder)),
+        ["conformance", "--openarmature", folder, "--mutate"] => {
+            conformance::mutations(Path::new(folder))
+        }
         ["soak", packages @ ..] => soak::soak(&root(), packages),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),

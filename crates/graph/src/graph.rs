@@ -41,6 +41,8 @@ pub(crate) struct Inner<E> {
     pub(crate) nodes: Vec<CompiledNode<E>>,
     pub(crate) entry: usize,
     pub(crate) max_steps: usize,
+    /// Whether spans contain the metadata of signals.
+    pub(crate) traces_signals: bool,
     pub(crate) ids: Box<dyn IdSource>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) undelivered: Undelivered,
@@ -123,6 +125,7 @@ impl<E: 'static> CompiledGraph<E> {
                     limit: max_steps.unwrap_or(inner.max_steps),
                     steps: 0,
                     completed: Vec::new(),
+                    written: Some(Vec::new()),
                 };
                 Box::pin(run.start())
             }
@@ -168,6 +171,11 @@ impl<E: 'static> CompiledGraph<E> {
         }
     }
 
+    /// Returns whether spans contain the metadata of signals, with its values.
+    pub fn has_signal_metadata_in_spans(&self) -> bool {
+        self.inner.traces_signals
+    }
+
     /// Waits until observers have received all events of ended runs.
     ///
     /// Runs that are still active deliver their own events.
@@ -191,6 +199,7 @@ impl<E: 'static> CompiledGraph<E> {
             ports,
             delivery,
             begun,
+            traces_signals: self.inner.traces_signals,
         })
     }
 
@@ -211,7 +220,7 @@ impl<E: 'static> CompiledGraph<E> {
             }
         };
         let outcome = outcome(shared, max_steps, end);
-        trace::ended(&span, &outcome);
+        trace::ended(&span, &outcome, shared.traces_signals);
         outcome
     }
 }
@@ -283,6 +292,7 @@ fn suspended(
         node_completed,
         begun,
         max_steps,
+        state.schema().version(),
         frames,
     );
     RunOutcome::Suspended(Box::new(Suspended {

@@ -152,6 +152,7 @@ pub use ports::run_ports::{EventSink, Journal, NodeEnd, RunEvent, RunPorts, Sess
 pub use run::info::{NodeLocation, RunInfo};
 pub use run::invocation::Invocation;
 pub use run::outcome::{Completed, Errored, RunOutcome, Suspended};
+pub use run::trace::span_attributes;
 pub use state::element::{Element, TypedElement};
 pub use state::list::{Iter, List};
 pub use state::reducer::Reducer;

@@ -61,6 +61,7 @@ mod classification;
 mod clock;
 #[cfg(feature = "system")]
 mod machine;
+mod resumption;
 pub mod sessions;
 pub mod store;
 #[cfg(feature = "system")]

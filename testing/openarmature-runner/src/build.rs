@@ -10,7 +10,7 @@ use logue_graph::{
 use logue_harness::chat::messages_field;
 use serde_json::Value;
 
-use crate::script::{ScriptMiddleware, ScriptNode};
+use crate::script::{ScriptMiddleware, ScriptNode, raised};
 use crate::seen::{Ids, Seen, Watch};
 use crate::vocabulary::{
     BranchesDef, Case, Directive, EdgeDef, FanOutDef, FieldDef, GraphDef, MappingDef, NodeDef,
@@ -26,6 +26,8 @@ pub(crate) struct Builder {
     seen: Arc<Seen>,
     ids: Arc<Ids>,
     max_steps: Option<usize>,
+    /// Whether an observer of spans is attached.
+    traces: bool,
 }
 
 /// The reason that a graph cannot be built.
@@ -52,6 +54,10 @@ impl Builder {
             seen: Arc::clone(seen),
             ids: Arc::clone(ids),
             max_steps: case.limits.as_ref().and_then(|limits| limits.max_steps),
+            traces: case
+                .observers
+                .iter()
+                .any(|observer| observer.behavior.as_deref() == Some("otel")),
         }
     }
 
@@ -61,6 +67,9 @@ impl Builder {
         builder = builder.observe(Watch(Arc::clone(&self.seen)));
         if let Some(limit) = self.max_steps {
             builder = builder.max_steps(limit);
+        }
+        if self.traces {
+            builder = builder.with_signal_metadata_in_spans();
         }
         builder
             .compile(Arc::clone(&self.ids))
@@ -170,6 +179,12 @@ impl Builder {
         for (target, collect) in mapping.outputs.unwrap_or_default().0 {
             fan_out = fan_out.collect(target, collect);
         }
+        if let Some(field) = &def.errors_field {
+            fan_out = fan_out.errors_to(field);
+        }
+        if let Some(limit) = def.concurrency {
+            fan_out = fan_out.concurrency(limit);
+        }
         Ok(fan_out)
     }
 
@@ -183,6 +198,9 @@ impl Builder {
                 outputs: branch.outputs.clone(),
             };
             branches = branches.branch(name, graph, mapped(&mapping));
+        }
+        if let Some(field) = &def.errors_field {
+            branches = branches.errors_to(field);
         }
         Ok(branches)
     }
@@ -229,10 +247,11 @@ fn field(name: &str, def: &FieldDef) -> Result<Field, BuildError> {
     let Some(kind) = FieldType::parse(&def.kind) else {
         return Err(unknown(format!("there is no type `{}`", def.kind)));
     };
-    let reducer = match def.reducer.as_deref() {
-        None | Some("last_write_wins") => Reducer::LastWriteWins,
-        Some("append") => Reducer::Append,
-        Some(other) => return Err(unknown(format!("there is no reducer `{other}`"))),
+    let reducer = match &def.reducer {
+        None => Reducer::default(),
+        Some(name) => {
+            Reducer::parse(name).ok_or_else(|| unknown(format!("there is no reducer `{name}`")))?
+        }
     };
     let is_conversation = name == "messages"
         && reducer == Reducer::Append
@@ -255,6 +274,7 @@ fn add_edge(builder: GraphBuilder, edge: &EdgeDef) -> Result<GraphBuilder, Build
             let field = field.clone();
             let routes = targets.clone();
             let all: Vec<EdgeTarget> = targets.iter().map(|(_, to)| target(to)).collect();
+            let (raises, strays) = (edge.raises.clone(), edge.strays_to.clone());
             let chosen = move |state: &logue_graph::State| {
                 let value = state.get(&field).map(logue_graph::FieldValue::to_json);
                 let value = match value {
@@ -264,7 +284,12 @@ fn add_edge(builder: GraphBuilder, edge: &EdgeDef) -> Result<GraphBuilder, Build
                 };
                 let named = routes.iter().find(|(when, _)| *when == value);
                 let other = routes.iter().find(|(when, _)| when == "else");
-                named.or(other).map_or(END, |(_, to)| target(to))
+                match (named.or(other), &raises, &strays) {
+                    (Some((_, to)), _, _) => Ok(target(to)),
+                    (None, Some(raises), _) => Err(raised(raises)),
+                    (None, None, Some(strays)) => Ok(target(strays)),
+                    (None, None, None) => Ok(END),
+                }
             };
             Ok(builder.add_conditional_edge(&edge.from, all, chosen))
         }

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use logue_graph::{List, Phase};
 use logue_harness::chat::{
     BusyPolicy, ChatHarness, ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget, Subscription,
 };
 use logue_harness::store::{SharedStore, Store};
-use logue_message::ChatMessage;
-use serde_json::{Map, Value, json};
+use logue_harness::turns::DispatchPath;
+use serde_json::json;
 
 use crate::chat_outcomes::{check_outcome, covers, message};
 use crate::chat_store::ChatStore;
 use crate::checks::{Checks, EarlierRuns};
-use crate::runs::{NoRun, World, migrations};
+use crate::runs::{NoRun, World, migrations, refused};
 use crate::seen::{Machine, lock};
 use crate::vocabulary::{
     ArrivalExpected, Case, ChatTurn, ChatTurnExpected, FinalHistory, HarnessDef, ReadError,
@@ -60,14 +59,7 @@ pub(crate) async fn run_case(
     let store = ChatStore::new(behavior.unwrap_or_default());
     let chat = match chat(case, world, &store) {
         Ok(chat) => chat,
-        Err(NoRun::Words(error)) => return checks.fail(error.to_string()),
-        Err(NoRun::Registration(category, _, words)) => {
-            let expected = case.expected_error.as_ref().map(|error| &error.category);
-            return checks.holds(
-                expected == Some(&category),
-                format!("the chat is refused: {category}: {words}"),
-            );
-        }
+        Err(no_run) => return refused(case, no_run, checks),
     };
     checks.holds(case.expected_error.is_none(), "the chat is not refused");
     let mut process = Process {
@@ -95,8 +87,9 @@ pub(crate) async fn run_case(
                 checks.fail("the turn was lost");
                 continue;
             };
-            if let ChatTurnOutcome::Suspended(waits) = &turned.outcome {
-                suspended.note(turn.name.as_deref(), &waits.invocation_id, true);
+            let outcome = &turned.outcome;
+            if let Some(id) = invocation_id(outcome) {
+                suspended.note(turn.name.as_deref(), id, outcome.as_str());
             }
             process.check_turn(turn, &turned, checks).await;
             for signal in &turn.then_signals {
@@ -111,19 +104,23 @@ pub(crate) async fn run_case(
     process.always(checks).await;
 }
 
+fn invocation_id(outcome: &ChatTurnOutcome) -> Option<&str> {
+    match outcome {
+        ChatTurnOutcome::Completed(turn) => Some(&turn.invocation_id),
+        ChatTurnOutcome::Suspended(turn) => Some(&turn.invocation_id),
+        ChatTurnOutcome::Errored(turn) => turn.invocation_id.as_deref(),
+    }
+}
+
 fn chat(case: &Case, world: &World, store: &Arc<ChatStore>) -> Result<ChatHarness, NoRun> {
     let graph = world.graph(case)?;
     let shared: SharedStore = Arc::clone(store) as SharedStore;
     let ids = Arc::clone(&world.ids);
     let builder = ChatHarness::builder(graph, shared, Arc::new(Machine), ids);
     let builder = builder.with_migrations(migrations(case, &world.seen)?);
-    builder.build().map_err(|error| {
-        NoRun::Registration(
-            "chat_graph_invalid".to_owned(),
-            Map::new(),
-            error.to_string(),
-        )
-    })
+    builder
+        .build()
+        .map_err(|error| NoRun::refused("compile", "chat_graph_invalid", &error))
 }
 
 fn options(def: &HarnessDef, turn: &ChatTurn) -> Result<SendOptions, ReadError> {
@@ -254,6 +251,10 @@ impl Process<'_> {
     async fn signal(&mut self, step: &SignalStep, suspended: &EarlierRuns, checks: &mut Checks) {
         let words = step.invocation_of.as_ref();
         let invocation = words.map(|name| suspended.meant(&format!("<from {name}>")));
+        let invocation = match invocation.transpose() {
+            Ok(invocation) => invocation,
+            Err(error) => return checks.fail(error),
+        };
         let (target, name) = match (&step.signal_id, &invocation) {
             (Some(signal), None) => (SignalTarget::Signal(signal), signal),
             (None, Some(invocation)) => (SignalTarget::Invocation(invocation), invocation),
@@ -347,7 +348,7 @@ impl Process<'_> {
         let (expected, outcome) = (&turn.expected, &turned.outcome);
         check_outcome(expected, outcome, checks);
         if let Some(path) = &expected.dispatch_path {
-            let found = self.path(outcome);
+            let found = json!(outcome.path().map(DispatchPath::as_str));
             checks.same("the path", path, Some(&found));
         }
         if let (Some(wanted), Some((_, ran))) = (expected.graph_ran, turned.alone) {
@@ -365,28 +366,6 @@ impl Process<'_> {
                 checks.holds(!asked, "the store was asked for a message that is refused");
                 checks.holds(!ran, "a node ran for a message that is refused");
             }
-        }
-    }
-
-    /// Returns the direction of the turn relative to the history of its first node.
-    fn path(&self, outcome: &ChatTurnOutcome) -> Value {
-        let id = match outcome {
-            ChatTurnOutcome::Completed(turn) => Some(&turn.invocation_id),
-            ChatTurnOutcome::Suspended(turn) => Some(&turn.invocation_id),
-            ChatTurnOutcome::Errored(turn) => turn.invocation_id.as_ref(),
-        };
-        let events = self.world.seen.events();
-        let first = events.iter().find(|seen| {
-            Some(&seen.invocation_id) == id && matches!(seen.event.phase, Phase::Started)
-        });
-        let messages = first.and_then(|seen| {
-            let list = seen.event.pre_state.list_of::<ChatMessage>("messages");
-            list.map(List::len)
-        });
-        match messages {
-            Some(0 | 1) => json!("3.1"),
-            Some(_) => json!("3.2"),
-            None => Value::Null,
         }
     }
 

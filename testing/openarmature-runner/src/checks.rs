@@ -1,12 +1,10 @@
 //! What a case found wrong, and how values are compared.
 
-use std::collections::BTreeMap;
-
 use logue_graph::SignalDescriptor;
 use serde_json::{Map, Value};
 
 use crate::seen::is_uuid;
-use crate::vocabulary::DescriptorExpected;
+use crate::vocabulary::{DescriptorExpected, UNKNOWN};
 
 /// The failures of one case.
 #[derive(Debug, Default)]
@@ -51,12 +49,13 @@ impl Checks {
         }
     }
 
-    /// Compares what was said of something that may be missing.
+    /// Compares with something that may be absent, which equals no value, not even null.
     pub(crate) fn same(&mut self, what: &str, expected: &Value, found: Option<&Value>) {
         self.made += 1;
-        let found = found.unwrap_or(&Value::Null);
-        if !matches(expected, found) {
-            self.fail(format!("{what} is {found}, not {expected}"));
+        match found {
+            Some(found) if matches(expected, found) => {}
+            Some(found) => self.fail(format!("{what} is {found}, not {expected}")),
+            None => self.fail(format!("{what} is absent, not {expected}")),
         }
     }
 
@@ -72,17 +71,16 @@ impl Checks {
         }
     }
 
-    /// Compares the data of an error. The description of a registration has no fixed text.
+    /// Compares the data of an error.
     pub(crate) fn carried(&mut self, expected: &Map<String, Value>, found: &Map<String, Value>) {
         for (key, value) in expected {
-            let text = found.get(key).and_then(Value::as_str);
-            if key == "registry_description" {
-                self.holds(
-                    text.is_some_and(|text| !text.is_empty()),
-                    "nothing describes the registry",
-                );
-            } else {
-                self.same(&format!("error.{key}"), value, found.get(key));
+            let texts = value.as_str().zip(found.get(key).and_then(Value::as_str));
+            match texts.filter(|_| key == "registry_description") {
+                Some((expected, found)) => self.holds(
+                    is_same_registry(expected, found),
+                    format!("the registry is {found:?}, not {expected:?}"),
+                ),
+                None => self.same(&format!("error.{key}"), value, found.get(key)),
             }
         }
     }
@@ -106,23 +104,56 @@ impl Checks {
             let metadata = metadata.and_then(Value::as_object).unwrap_or(&empty);
             self.includes("descriptor.metadata", includes, metadata);
         } else {
-            let none = Value::Null;
-            let metadata = expected.metadata.as_ref().unwrap_or(&none);
-            let of_engine = expected.metadata.is_none()
-                && found
-                    .metadata
-                    .as_ref()
-                    .and_then(Value::as_object)
-                    .is_some_and(|metadata| {
-                        let mut keys = metadata.keys();
-                        keys.all(|key| key == "fan_out_index" || key == "branch_name")
-                    });
-            // Which part of a node suspended is the engine's to add.
-            if !of_engine {
-                self.same("descriptor.metadata", metadata, found.metadata.as_ref());
+            // The engine may add the part of the node that suspended.
+            let of_engine = found.metadata.as_ref().and_then(Value::as_object);
+            let of_engine = of_engine.is_some_and(|metadata| {
+                let mut keys = metadata.keys();
+                keys.all(|key| key == "fan_out_index" || key == "branch_name")
+            });
+            match (&expected.metadata, &found.metadata) {
+                (Some(metadata), found) => {
+                    self.same("descriptor.metadata", metadata, found.as_ref());
+                }
+                (None, Some(found)) if !of_engine => {
+                    self.holds(false, format!("descriptor.metadata is {found}, not absent"));
+                }
+                (None, _) => self.made += 1,
             }
         }
     }
+}
+
+/// Returns whether two descriptions list the same migrations.
+///
+/// No text is fixed for them. The names of versions are compared, in order, and other words are
+/// those with which lists are written. A placeholder in angle brackets is any description.
+fn is_same_registry(expected: &str, found: &str) -> bool {
+    const FILLING: &[&str] = &[
+        "known",
+        "are",
+        "is",
+        "to",
+        "from",
+        "and",
+        "no",
+        "none",
+        "migration",
+        "migrations",
+        "registered",
+        "registry",
+        "empty",
+    ];
+    fn words(text: &str) -> Vec<&str> {
+        let words = text.split(|c: char| c.is_whitespace() || "\"'()[]{},;:->→".contains(c));
+        words.filter(|word| !word.is_empty()).collect()
+    }
+    fn versions(text: &str) -> Vec<&str> {
+        let words = words(text).into_iter();
+        words.filter(|word| !FILLING.contains(word)).collect()
+    }
+    let is_any = expected.starts_with('<') && expected.ends_with('>');
+    let is_list = !words(expected).is_empty() && versions(expected) == versions(found);
+    (is_any && !found.is_empty()) || is_list
 }
 
 /// Equality, with `<uuid>` standing for any id.
@@ -146,44 +177,52 @@ pub(crate) fn matches(expected: &Value, found: &Value) -> bool {
     }
 }
 
-/// Runs that came before, by the name of the part of the case that they belong to.
+/// The earlier runs of a case.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierRuns {
-    by_name: BTreeMap<String, String>,
-    last: Option<String>,
-    last_suspended: Option<String>,
+    runs: Vec<EarlierRun>,
+}
+
+#[derive(Debug)]
+struct EarlierRun {
+    /// The part of the case that it belongs to.
+    name: Option<String>,
+    invocation_id: String,
+    outcome: &'static str,
 }
 
 impl EarlierRuns {
-    pub(crate) fn note(&mut self, name: Option<&str>, invocation_id: &str, suspended: bool) {
-        let id = invocation_id.to_owned();
-        if let Some(name) = name {
-            self.by_name.insert(name.to_owned(), id.clone());
-        }
-        if suspended {
-            self.last_suspended = Some(id.clone());
-        }
-        self.last = Some(id);
+    pub(crate) fn note(&mut self, name: Option<&str>, invocation_id: &str, outcome: &'static str) {
+        self.runs.push(EarlierRun {
+            name: name.map(str::to_owned),
+            invocation_id: invocation_id.to_owned(),
+            outcome,
+        });
     }
 
-    /// `<from NAME suspended outcome>`; without the name of a part, the last run that suspended, or
-    /// the last one at all if the words do not ask for that.
-    pub(crate) fn meant(&self, words: &str) -> String {
-        let Some(inside) = words
-            .strip_prefix('<')
-            .and_then(|rest| rest.strip_suffix('>'))
-        else {
-            return words.to_owned();
+    /// Returns the id of the run that a placeholder names; other texts are ids themselves.
+    ///
+    /// `<from NAME suspended outcome>` is the run of that part of the case, and `previous` in place of
+    /// a name the last run with that outcome. `<from NAME>` is a run with any outcome.
+    ///
+    /// # Errors
+    /// Returns a message if no such run precedes.
+    pub(crate) fn meant(&self, words: &str) -> Result<String, String> {
+        let Some(inside) = words.strip_prefix('<').and_then(|it| it.strip_suffix('>')) else {
+            return Ok(words.to_owned());
         };
-        let words_of = || inside.split_whitespace();
-        let named = words_of().find_map(|word| self.by_name.get(word));
-        let ended = words_of().any(|word| matches!(word, "completed" | "errored"));
-        let last = if ended {
-            &self.last
-        } else {
-            &self.last_suspended
+        let parts: Vec<_> = inside.split_whitespace().collect();
+        let (name, outcome) = match *parts.as_slice() {
+            ["from", name] => (name, None),
+            ["from", name, outcome, "outcome"] => (name, Some(outcome)),
+            _ => return Err(format!("{UNKNOWN}: the placeholder {words}")),
         };
-        let meant = named.or(last.as_ref()).or(self.last.as_ref());
-        meant.cloned().unwrap_or_else(|| words.to_owned())
+        let mut runs = self.runs.iter().rev();
+        let run = runs.find(|run| {
+            (name == "previous" || run.name.as_deref() == Some(name))
+                && outcome.is_none_or(|outcome| run.outcome == outcome)
+        });
+        run.map(|run| run.invocation_id.clone())
+            .ok_or_else(|| format!("no run precedes that is {words}"))
     }
 }

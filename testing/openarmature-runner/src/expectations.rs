@@ -59,14 +59,18 @@ fn check_error(world: &World, expected: &ErrorExpected, ran: &Ran, checks: &mut 
         );
     }
     if let Some(at) = &expected.raised_at {
-        let events = world.seen.events_from(ran.started_from).len();
-        let fits = match at.as_str() {
-            "load" | "entry" | "resume" => events == 0,
-            "invoke" | "run" | "runtime" => true,
-            "save" | "exit" => failed.completed.is_some(),
-            _ => false,
+        let found = match error {
+            SessionError::LoadFailed { .. } | SessionError::Migration(_) => "load",
+            SessionError::RecordInvalid { .. } | SessionError::PayloadInvalid { .. } => "resume",
+            SessionError::PersistenceFailed { .. } => "suspend",
+            _ if failed.completed.is_some() => "exit",
+            _ => "run",
         };
-        checks.holds(fits, format!("it was not raised at {at}"));
+        checks.equal("where it is raised", &at.as_str(), &found);
+        if matches!(found, "load" | "resume") {
+            let began = world.seen.events_from(ran.started_from).len();
+            checks.equal("the number of events before the error", &0, &began);
+        }
     }
     if let Some(wanted) = &expected.carries {
         checks.carried(wanted, &carried(error));
@@ -123,7 +127,7 @@ pub(crate) async fn check(
     if let Some(saved) = &expected.saved_session_assertions {
         saved_record(world, saved, ran, checks).await;
     }
-    crate::traced::check(world, expected, ran, checks);
+    crate::traced::check(world, case, expected, checks);
 }
 
 fn object(fields: &Map<String, Value>) -> Value {

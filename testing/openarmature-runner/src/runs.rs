@@ -1,5 +1,6 @@
 //! Cases that run their graph directly: sessions and suspension.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use logue_graph::{CompiledGraph, Invocation as Start, RunPorts, Update};
@@ -39,14 +40,36 @@ pub(crate) struct Ran {
     pub(crate) migrations: Vec<String>,
     pub(crate) log: Vec<String>,
     pub(crate) resumed: Option<String>,
+    /// The result of the last load, if the store was asked.
+    pub(crate) loaded: Option<Value>,
     pub(crate) session_id: Option<String>,
 }
 
 /// The reason that a case has no runs.
 pub(crate) enum NoRun {
     Words(ReadError),
-    /// The graph, its migrations or its projection are refused: category and what it carries.
-    Registration(String, Map<String, Value>, String),
+    /// The graph, its migrations or its projection are refused.
+    Refused(Box<Refusal>),
+}
+
+/// A refusal before any run.
+pub(crate) struct Refusal {
+    /// `compile` for the graph, `registration` for what is registered with it.
+    pub(crate) at: &'static str,
+    pub(crate) category: String,
+    pub(crate) carries: Map<String, Value>,
+    pub(crate) words: String,
+}
+
+impl NoRun {
+    pub(crate) fn refused(at: &'static str, category: &str, words: &dyn Display) -> Self {
+        Self::Refused(Box::new(Refusal {
+            at,
+            category: category.to_owned(),
+            carries: Map::new(),
+            words: words.to_string(),
+        }))
+    }
 }
 
 impl World {
@@ -69,10 +92,12 @@ impl World {
         }
         for observer in &case.observers {
             let behavior = observer.behavior.as_deref().unwrap_or("record");
-            if !matches!(behavior, "record" | "otel") {
+            let attach = observer.attach.as_deref().unwrap_or("graph");
+            let target = observer.target.as_deref().unwrap_or("outer");
+            if !matches!(behavior, "record" | "otel") || attach != "graph" || target != "outer" {
                 return Err(ReadError {
                     category: MISSING,
-                    message: format!("there is no observer that does `{behavior}`"),
+                    message: format!("no observer `{behavior}`, attached to {attach} {target}"),
                 });
             }
         }
@@ -91,9 +116,7 @@ impl World {
             .outermost(&case.graph())
             .map_err(|error| match error {
                 BuildError::Words(error) => NoRun::Words(error),
-                BuildError::Graph(error) => {
-                    NoRun::Registration(error.name().to_owned(), Map::new(), error.to_string())
-                }
+                BuildError::Graph(error) => NoRun::refused("compile", error.name(), &error),
             })
     }
 
@@ -115,8 +138,8 @@ impl World {
             Some(shape) => sessions
                 .with_projection(Projection::fields(shape.fields.clone()))
                 .map_err(|error| {
-                    let category = "mapping_references_undeclared_field".to_owned();
-                    NoRun::Registration(category, Map::new(), error.to_string())
+                    let category = "mapping_references_undeclared_field";
+                    NoRun::refused("registration", category, &error)
                 }),
         }
     }
@@ -154,8 +177,12 @@ pub(crate) fn migrations(case: &Case, seen: &Arc<Seen>) -> Result<Migrations, No
             })
             .map_err(|error| {
                 let error = SessionError::from(error);
-                let carried = carried(&error);
-                NoRun::Registration(error.category().to_owned(), carried, error.to_string())
+                NoRun::Refused(Box::new(Refusal {
+                    at: "registration",
+                    category: error.category().to_owned(),
+                    carries: carried(&error),
+                    words: error.to_string(),
+                }))
             })?;
     }
     Ok(migrations)
@@ -268,8 +295,7 @@ pub(crate) async fn run_case(case: &Case, world: &World, checks: &mut Checks) ->
         }
         let ran = run(world, &sessions, case, invocation, &suspended, checks).await;
         if let Some(id) = ran.outcome.invocation_id() {
-            let waits = matches!(ran.outcome, SessionOutcome::Suspended(_));
-            suspended.note(invocation.name.as_deref(), id, waits);
+            suspended.note(invocation.name.as_deref(), id, ran.outcome.as_str());
         }
         let last = number + 1 == listed(case).len();
         let of_case = case
@@ -309,6 +335,7 @@ async fn run(
         world.seen.take_migrations(),
         world.seen.take_log(),
         world.spans.take(),
+        world.store.take_loaded(),
     );
     let started_from = world.seen.event_count();
     let asked_before = world.store.asked();
@@ -319,7 +346,12 @@ async fn run(
     let resumed = invocation
         .resume_invocation
         .as_ref()
-        .map(|words| suspended.meant(words));
+        .map(|words| suspended.meant(words))
+        .transpose()
+        .unwrap_or_else(|error| {
+            checks.fail(error);
+            Some(String::new())
+        });
     let outcome = if let Some(id) = &resumed {
         let payload = invocation.signal_payload.clone().unwrap_or_default();
         if invocation.at_once > 1 {
@@ -389,6 +421,7 @@ async fn run(
         migrations: world.seen.take_migrations(),
         log: world.seen.take_log(),
         resumed,
+        loaded: world.store.take_loaded(),
         session_id,
     }
 }
@@ -404,10 +437,11 @@ async fn loaded_and_saved(
     let events = world.seen.events_from(ran.started_from);
     let first = events.first().map(|seen| seen.event.pre_state.to_json());
     if let Some(expected) = &invocation.loaded_session_state {
-        // What was loaded is what the first node saw of it; nothing loaded leaves the defaults.
+        // Without a record, null is loaded and the defaults stay; a record is loaded as a whole.
+        checks.same("the loaded state", expected, ran.loaded.as_ref());
         let first = first.clone().unwrap_or_default();
         if let Value::Object(fields) = expected {
-            checks.includes("the loaded state", fields, &first);
+            checks.includes("the loaded state in the first node", fields, &first);
         } else {
             let defaults = case.state.fields.0.iter();
             let supplied = invocation.initial_state.clone().unwrap_or_default();
@@ -438,27 +472,34 @@ async fn loaded_and_saved(
 }
 
 /// A case whose graph is refused expects that.
-fn refused(case: &Case, no_run: NoRun, checks: &mut Checks) {
-    let (category, carried, words) = match no_run {
+pub(crate) fn refused(case: &Case, no_run: NoRun, checks: &mut Checks) {
+    let refusal = match no_run {
         NoRun::Words(error) => return checks.fail(error.to_string()),
-        NoRun::Registration(category, carried, words) => (category, carried, words),
+        NoRun::Refused(refusal) => refusal,
     };
+    let (category, words) = (refusal.category, refusal.words);
     let Some(expected) = &case.expected_error else {
         return checks.fail(format!("the graph is refused: {category}: {words}"));
     };
-    let ErrorExpected { raised_at, .. } = expected;
+    let ErrorExpected {
+        category: wanted,
+        raised_from,
+        raised_at,
+        carries,
+        cause,
+        message_includes,
+    } = expected;
     if let Some(raised_at) = raised_at {
-        let fits = matches!(raised_at.as_str(), "registration" | "compile");
-        checks.holds(
-            fits,
-            format!("it is refused at registration, not at {raised_at}"),
-        );
+        checks.equal("where it is raised", &raised_at.as_str(), &refusal.at);
     }
-    checks.equal("error.category", &expected.category, &category);
-    if let Some(wanted) = &expected.carries {
-        checks.carried(wanted, &carried);
+    if raised_from.is_some() || cause.is_some() {
+        checks.fail("a refusal comes from no node and has no cause");
     }
-    for part in expected.message_includes.iter().flatten() {
+    checks.equal("error.category", wanted, &category);
+    if let Some(wanted) = carries {
+        checks.carried(wanted, &refusal.carries);
+    }
+    for part in message_includes.iter().flatten() {
         checks.holds(
             words.contains(part),
             format!("{words:?} does not say {part:?}"),

@@ -91,8 +91,7 @@ impl ScriptNode {
         if raises.times.is_some_and(|times| before >= times) {
             return Ok(());
         }
-        let message = raises.message.as_ref().unwrap_or(&raises.category);
-        Err(NodeError::new(message.clone()).with_category(raises.category.clone()))
+        Err(raised(raises))
     }
 
     /// Saves the session with everything that the node is going to return.
@@ -113,6 +112,11 @@ impl ScriptNode {
             _ => Ok(()),
         }
     }
+}
+
+pub(crate) fn raised(raises: &Raises) -> NodeError {
+    let message = raises.message.as_ref().unwrap_or(&raises.category);
+    NodeError::new(message.clone()).with_category(raises.category.clone())
 }
 
 fn set_all(update: &mut Update, fields: &Map<String, Value>) {
@@ -208,6 +212,10 @@ impl Middleware for ScriptMiddleware {
             if let Some(suspend) = &script.pre_next_calls_suspend_with_descriptor {
                 stop(&ctx, suspend).await;
             }
+            let fallback = || Update::from(script.fallback.clone().unwrap_or_default());
+            if script.skips {
+                return Ok(fallback());
+            }
             let mut ended = next.run().await;
             for _ in 0..script.retries.unwrap_or(0) {
                 if ended.is_err() {
@@ -219,7 +227,7 @@ impl Middleware for ScriptMiddleware {
             }
             if let (Err(_), Some(line)) = (&ended, &script.catches_all_log) {
                 self.seen.log(line);
-                ended = Ok(Update::new());
+                ended = Ok(fallback());
             }
             if let Some(line) = &script.post_log {
                 self.seen.log(line);

@@ -25,7 +25,6 @@ pub(crate) struct Seen {
 pub(crate) struct SeenEvent {
     pub(crate) event: NodeEvent,
     pub(crate) session_id: Option<String>,
-    pub(crate) invocation_id: String,
 }
 
 impl Seen {
@@ -96,7 +95,6 @@ impl Observer for Watch {
         lock(&self.0.events).push(SeenEvent {
             event: event.clone(),
             session_id: run.session_id().map(str::to_owned),
-            invocation_id: run.invocation_id().to_owned(),
         });
         Box::pin(std::future::ready(Ok(())))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use logue_graph::span_attributes;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -103,15 +104,12 @@ impl Subscriber for SpanRecorder {
             _ => String::new(),
         };
         let mut traced = lock(&self.0);
-        let mut at = traced.entered.last().copied();
-        // What holds for a span holds for what is said within it.
-        while let Some(span) = at.and_then(|at| traced.spans.get(at)) {
+        // A record belongs to the span in which it is written, and is exported with its fields.
+        let within = traced.entered.last().copied();
+        if let Some(span) = within.and_then(|at| traced.spans.get(at)) {
             for (name, value) in &span.attributes {
-                if name.starts_with("openarmature.") && !fields.0.contains_key(name) {
-                    fields.0.insert(name.clone(), value.clone());
-                }
+                fields.0.entry(name).or_insert_with(|| value.clone());
             }
-            at = span.parent;
         }
         traced.logs.push(SeenLog {
             body,
@@ -136,33 +134,33 @@ impl Subscriber for SpanRecorder {
 struct Fields(Map<String, Value>);
 
 impl Fields {
-    fn set(&mut self, field: &Field, value: Value) {
-        self.0.insert(field.name().to_owned(), value);
+    fn set(&mut self, field: &Field, value: &Value) {
+        self.0.extend(span_attributes(field.name(), value));
     }
 }
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.set(field, json!(format!("{value:?}")));
+        self.set(field, &json!(format!("{value:?}")));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.set(field, json!(value));
+        self.set(field, &json!(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.set(field, json!(value));
+        self.set(field, &json!(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.set(field, json!(value));
+        self.set(field, &json!(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.set(field, json!(value));
+        self.set(field, &json!(value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.set(field, json!(value));
+        self.set(field, &json!(value));
     }
 }

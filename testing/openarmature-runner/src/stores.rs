@@ -1,15 +1,15 @@
 //! Stores that count what they are asked and fail when the case says so.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use logue_harness::sessions::{
     LoadedSession, MemorySessionStore, PausedRecord, PausedStatus, PausedStore, SessionRecord,
     SessionResult, SessionStore, SessionStoreError, SessionSummary, SessionWrite, SummaryFilter,
 };
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
-use crate::seen::Machine;
+use crate::seen::{Machine, lock};
 use crate::vocabulary::StoreBehavior;
 
 /// Sessions and paused runs in memory. Clones share everything.
@@ -18,6 +18,8 @@ pub(crate) struct CountedStore {
     kept: MemorySessionStore,
     behavior: Arc<StoreBehavior>,
     counts: Arc<Counts>,
+    /// The state of the last loaded record, or null for a session without a record.
+    loaded: Arc<Mutex<Option<Value>>>,
 }
 
 #[derive(Default)]
@@ -41,6 +43,7 @@ impl CountedStore {
             kept: MemorySessionStore::new(Arc::new(Machine)),
             behavior: Arc::new(behavior),
             counts: Arc::default(),
+            loaded: Arc::default(),
         }
     }
 
@@ -54,6 +57,11 @@ impl CountedStore {
             loads: self.counts.loads.load(Ordering::Relaxed),
             saves: self.counts.saves.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns the result of the last load, once.
+    pub(crate) fn take_loaded(&self) -> Option<Value> {
+        lock(&self.loaded).take()
     }
 
     /// Counts a save, and fails it or lets another save come first if the case requires it.
@@ -78,10 +86,13 @@ impl SessionStore for CountedStore {
     fn load<'a>(&'a self, session_id: &'a str) -> SessionResult<'a, Option<LoadedSession>> {
         Box::pin(async move {
             self.counts.loads.fetch_add(1, Ordering::Relaxed);
-            match &self.behavior.load_raises {
-                Some(words) => Err(SessionStoreError::failed(words.clone())),
-                None => self.kept.load(session_id).await,
+            if let Some(words) = &self.behavior.load_raises {
+                return Err(SessionStoreError::failed(words.clone()));
             }
+            let loaded = self.kept.load(session_id).await?;
+            let state = loaded.as_ref().map(|loaded| &loaded.record.state);
+            *lock(&self.loaded) = Some(json!(state));
+            Ok(loaded)
         })
     }
 

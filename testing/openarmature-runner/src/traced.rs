@@ -1,40 +1,38 @@
 //! Comparison of expected spans and log records with the trace.
 
-use logue_graph::SignalDescriptor;
-use logue_harness::sessions::SessionOutcome;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::checks::Checks;
-use crate::runs::{Ran, World};
+use crate::runs::World;
 use crate::spans::SeenSpan;
-use crate::vocabulary::{RunExpected, SpanExpected};
+use crate::vocabulary::{Case, RunExpected, SpanExpected};
 
-pub(crate) fn check(world: &World, expected: &RunExpected, ran: &Ran, checks: &mut Checks) {
+pub(crate) fn check(world: &World, case: &Case, expected: &RunExpected, checks: &mut Checks) {
     if expected.otel_spans.is_none()
         && expected.span_tree.is_none()
         && expected.log_records.is_none()
     {
         return;
     }
-    let (mut spans, logs) = world.spans.take();
-    if let SessionOutcome::Suspended(suspended) = &ran.outcome {
-        for span in &mut spans {
-            expand_metadata(span, &suspended.descriptor);
-        }
-    }
+    let (spans, logs) = world.spans.take();
+    let roots: Vec<_> = (0..spans.len())
+        .filter(|at| spans.get(*at).is_some_and(|span| span.parent.is_none()))
+        .collect();
     if let Some(tree) = &expected.span_tree {
-        let roots: Vec<_> = (0..spans.len())
-            .filter(|at| spans.get(*at).is_some_and(|span| span.parent.is_none()))
-            .collect();
         span_tree("the spans", tree, &roots, &spans, checks);
     }
-    for wanted in expected.otel_spans.iter().flatten() {
-        let named =
-            (0..spans.len()).find(|at| spans.get(*at).is_some_and(|span| span.name == wanted.name));
-        match named {
-            Some(at) => span(wanted, at, &spans, checks),
-            None => checks.holds(false, format!("there is no span `{}`", wanted.name)),
-        }
+    // An observer of a run sees one tree, whose root is the span of the invocation.
+    for (observer, root) in expected.otel_spans.iter().flat_map(|trees| &trees.0) {
+        let attached = case
+            .observers
+            .iter()
+            .any(|known| known.name == *observer && known.behavior.as_deref() == Some("otel"));
+        checks.holds(
+            attached,
+            format!("no span observer `{observer}` is attached"),
+        );
+        let what = format!("the spans of {observer}");
+        span_tree(&what, std::slice::from_ref(root), &roots, &spans, checks);
     }
     if let Some(wanted) = &expected.log_records {
         checks.equal("the number of log records", &wanted.len(), &logs.len());
@@ -48,23 +46,6 @@ pub(crate) fn check(world: &World, expected: &RunExpected, ran: &Ran, checks: &m
                 let there = found.attributes.contains_key(name);
                 checks.holds(!there, format!("the log record has {name}"));
             }
-        }
-    }
-}
-
-/// Span attributes have fixed names in the program; an exporter writes those of the metadata out, for
-/// which the span names their keys.
-fn expand_metadata(span: &mut SeenSpan, descriptor: &SignalDescriptor) {
-    let keys = span.attributes.get("openarmature.suspension.metadata_keys");
-    let keys = keys.and_then(Value::as_str).unwrap_or_default().to_owned();
-    for key in keys.split(',') {
-        let value = descriptor
-            .metadata
-            .as_ref()
-            .and_then(|metadata| metadata.get(key));
-        if let Some(value) = value {
-            let name = format!("openarmature.suspension.metadata.{key}");
-            span.attributes.insert(name, value.clone());
         }
     }
 }
@@ -95,20 +76,10 @@ fn span(expected: &SpanExpected, at: usize, spans: &[SeenSpan], checks: &mut Che
         return;
     };
     if let Some(status) = &expected.status {
-        let status = match status {
-            Value::Object(status) => status.get("code").or(status.get("status_code")),
-            other => Some(other),
-        };
         let what = format!("the status of the span {}", found.name);
-        checks.same(&what, status.unwrap_or(&Value::Null), found.status());
+        checks.same(&what, &json!(status), found.status());
     }
     for (name, wanted) in &expected.attributes {
-        // A span's attribute is one value; the way to a node is one of its names.
-        let names = wanted.as_array().map(|names| {
-            let names = names.iter().filter_map(Value::as_str);
-            json!(names.collect::<Vec<_>>().join("/"))
-        });
-        let wanted = names.as_ref().unwrap_or(wanted);
         let what = format!("{}.{name}", found.name);
         checks.same(&what, wanted, found.attributes.get(name));
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use logue_harness::chat::ChatTurnOutcome;
-use logue_harness::store::{OutcomeKind, SessionFilter, Store as _};
+use logue_harness::store::{OutcomeKind, SessionFilter, Store as _, StoredOutcome};
 use logue_message::{ChatMessage, Role, repair_history};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::store::SimStore;
 use crate::world::{Effects, Report, Told, has_final, is_final, lock, now_or_never};
@@ -53,6 +53,7 @@ pub(crate) fn check(
         is_valid(name, &history)?;
         in_order(name, &history)?;
         results_tell_effects(name, &history, &effects)?;
+        orders_are_kept(name, &session.fields, &history, &outcomes)?;
         for outcome in &outcomes {
             match outcome.kind {
                 OutcomeKind::Completed => report.completed += 1,
@@ -131,6 +132,36 @@ fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
             && (before > key || (before == key && !has_effects))
         {
             return Err(format!("{key} follows {before} in {name}"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the session has the order of each answered or suspended turn.
+fn orders_are_kept(
+    name: &str,
+    fields: &Map<String, Value>,
+    history: &[ChatMessage],
+    outcomes: &[StoredOutcome],
+) -> Result<(), String> {
+    let orders = fields.get("orders").and_then(Value::as_array);
+    let orders: BTreeSet<_> = orders
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let ended = [OutcomeKind::Completed, OutcomeKind::Suspended];
+    for outcome in outcomes.iter().filter(|one| ended.contains(&one.kind)) {
+        let from = usize::try_from(outcome.replies_from).unwrap_or(usize::MAX);
+        let to = usize::try_from(outcome.replies_to).unwrap_or(usize::MAX);
+        for reply in history.get(from..to).unwrap_or_default() {
+            let text = reply.text();
+            let key = text.strip_prefix("answer to ");
+            if let Some(key) = key.or(text.strip_prefix("pending "))
+                && !orders.contains(key)
+            {
+                return Err(format!("{name} lost the order of {key}"));
+            }
         }
     }
     Ok(())

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use logue_graph::{
-    CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
-    SignalDescriptor, StateSchema, Update,
+    CompiledGraph, END, EdgeTarget, ElementType, Field, FieldType, GraphBuilder, List, NodeContext,
+    NodeError, Reducer, SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::{
     BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, Continuation, SendOptions, SignalTarget,
@@ -462,6 +462,10 @@ fn graph(effects: Effects, weather: &Weather) -> CompiledGraph {
     let schema = StateSchema::new()
         .with(messages_field())
         .with(Field::new("approval", FieldType::String))
+        .with(
+            Field::new("orders", FieldType::List(ElementType::String))
+                .with_reducer(Reducer::Append),
+        )
         .with(Field::new("turns", FieldType::Int));
     let builder = GraphBuilder::new(schema)
         .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&before)))
@@ -552,9 +556,12 @@ async fn model(ctx: NodeContext, weather: Weather) -> Result<Update, NodeError> 
     };
     // The decision precedes all work that depends on it.
     ctx.journal(reply.to_json()).await?;
-    Ok(Update::new()
-        .with("messages", vec![reply])
-        .with("turns", json!(turns + 1)))
+    let update = Update::new().with("turns", json!(turns + 1));
+    if reply.tool_calls.is_empty() {
+        let update = update.with("orders", json!([key]));
+        return Ok(update.with("messages", vec![reply]));
+    }
+    Ok(update.with("messages", vec![reply]))
 }
 
 async fn tools(ctx: NodeContext, effects: Effects) -> Result<Update, NodeError> {

@@ -38,6 +38,7 @@ pub struct GraphBuilder<E = ()> {
     edges: Vec<(String, PlannedEdge)>,
     entry: Option<String>,
     max_steps: usize,
+    traces_signals: bool,
 }
 
 enum PlannedEdge {
@@ -63,6 +64,7 @@ impl<E: 'static> GraphBuilder<E> {
             edges: Vec::new(),
             entry: None,
             max_steps: DEFAULT_MAX_STEPS,
+            traces_signals: false,
         }
     }
 
@@ -183,6 +185,17 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
+    /// Records the metadata of signals in spans, with its values.
+    ///
+    /// Without it a span contains only the names, because metadata may hold the content of messages
+    /// and calls. [`span_attributes`](crate::span_attributes) returns the attributes of the field.
+    /// The setting of the outermost graph of an invocation applies.
+    #[must_use]
+    pub fn with_signal_metadata_in_spans(mut self) -> Self {
+        self.traces_signals = true;
+        self
+    }
+
     /// Checks the graph and returns it in runnable form.
     ///
     /// `ids` creates the ids that an invocation leaves out.
@@ -231,6 +244,7 @@ impl<E: 'static> GraphBuilder<E> {
             nodes: nodes.collect(),
             entry,
             max_steps: self.max_steps,
+            traces_signals: self.traces_signals,
             ids: Box::new(ids),
             observers: self.observers,
             undelivered: Undelivered::default(),

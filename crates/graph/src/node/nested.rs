@@ -43,6 +43,7 @@ pub(crate) async fn run_inside<'a, E: 'static>(
         limit: graph.max_steps,
         steps: 0,
         completed: Vec::new(),
+        written: None,
     };
     match beginning {
         NestedStart::Entry(Ok(state)) => run(state).start().await,

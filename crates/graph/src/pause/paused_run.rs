@@ -33,6 +33,9 @@ pub struct PausedRun {
     pub(crate) begun: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_steps: Option<usize>,
+    /// The version of the outermost schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema_version: Option<String>,
     /// Outermost first, never empty.
     pub(crate) frames: Vec<PausedFrame>,
 }
@@ -61,6 +64,9 @@ pub(crate) struct PausedFrame {
     /// The siblings of the next frame, if the node runs several graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) siblings: Option<Siblings>,
+    /// The fields that the run has written; of the outermost graph only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) written: Option<Vec<Arc<str>>>,
 }
 
 /// The parts of a node that runs several graphs, apart from the one that suspended.
@@ -90,10 +96,12 @@ impl PausedRun {
         node_completed: bool,
         begun: usize,
         max_steps: Option<usize>,
+        schema_version: Option<&str>,
         frames: Vec<PausedFrame>,
     ) -> Self {
         Self {
             version: PAUSED_RUN_VERSION,
+            schema_version: schema_version.map(str::to_owned),
             invocation_id: info.invocation_id,
             correlation_id: info.correlation_id,
             session_id: info.session_id,
@@ -191,6 +199,40 @@ impl PausedRun {
         self.frames.first()?.state.get(name)
     }
 
+    /// Returns the version of the schema that the outermost state is in.
+    ///
+    /// It is unknown if [`written`](Self::written) returns nothing.
+    pub fn schema_version(&self) -> Option<&str> {
+        self.schema_version.as_deref()
+    }
+
+    /// Returns the fields of the outermost state that the run has written.
+    ///
+    /// Fields that a signal replaced count too. Records of earlier versions of this crate do not
+    /// contain them and return nothing.
+    pub fn written(&self) -> Option<impl Iterator<Item = &str>> {
+        let written = self.frames.first()?.written.as_ref()?;
+        Some(written.iter().map(|name| &**name))
+    }
+
+    /// Marks a field of the outermost state as written by the run.
+    ///
+    /// Covers fields that the run was started with after a crash.
+    pub fn mark_written(&mut self, name: &str) {
+        let frame = self.frames.first_mut();
+        if let Some(written) = frame.and_then(|frame| frame.written.as_mut()) {
+            mark(written, name);
+        }
+    }
+
+    /// Replaces the whole outermost state by one in another version of the schema.
+    pub fn migrate(&mut self, fields: Update, schema_version: Option<&str>) {
+        self.schema_version = schema_version.map(str::to_owned);
+        if let Some(frame) = self.frames.first_mut() {
+            frame.state = fields;
+        }
+    }
+
     /// Replaces a field of the outermost state, or restores one that was removed.
     pub fn set_field(&mut self, name: impl Into<String>, value: impl Into<FieldValue>) {
         if let Some(frame) = self.frames.first_mut() {
@@ -227,6 +269,13 @@ impl PausedRun {
             return Err(invalid("it has no frames".to_owned()));
         }
         Ok(paused)
+    }
+}
+
+/// Adds a name to a small set.
+pub(crate) fn mark(written: &mut Vec<Arc<str>>, name: &str) {
+    if !written.iter().any(|one| **one == *name) {
+        written.push(Arc::from(name));
     }
 }
 

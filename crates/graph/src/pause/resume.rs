@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::EngineError;
 use crate::graph::{CompiledGraph, Inner};
 use crate::node::body::NodeBody;
-use crate::pause::paused_run::{PausedFrame, PausedRun, invalid};
+use crate::pause::paused_run::{PausedFrame, PausedRun, invalid, mark};
 use crate::pause::resume_point::{ResumeFrame, ResumePoint};
 use crate::ports::run_ports::RunPorts;
 use crate::run::cycle::Run;
@@ -113,8 +113,12 @@ fn fit<'g, E>(
     let state = graph.layout.state(frame.state.clone());
     let mut state = state.map_err(|cause| invalid(cause.to_string()))?;
     let mut signal = Update::new();
+    let mut written = frame.written.clone();
     for (field, value) in payload {
         if state.schema().field(field).is_some() {
+            if let Some(written) = &mut written {
+                mark(written, field);
+            }
             signal.set(field, value.clone());
         }
     }
@@ -129,6 +133,7 @@ fn fit<'g, E>(
         steps: frame.steps,
         completed: frame.completed.clone(),
         siblings: frame.siblings.clone(),
+        written,
     };
     Ok((fitted, body))
 }
@@ -180,6 +185,7 @@ impl<E: 'static> MergedResume<E> {
             limit: self.max_steps.unwrap_or(graph.inner.max_steps),
             steps: 0,
             completed: Vec::new(),
+            written: None,
         };
         let resume_point = ResumePoint {
             frames: self.frames,

@@ -21,6 +21,7 @@ pub(crate) struct ResumeFrame {
     pub(crate) steps: usize,
     pub(crate) completed: Vec<(Arc<str>, usize)>,
     pub(crate) siblings: Option<Siblings>,
+    pub(crate) written: Option<Vec<Arc<str>>>,
 }
 
 /// The resume position inside a node that contains graphs.

@@ -13,7 +13,7 @@ use crate::build::edge::{Position, RoutingFailure};
 use crate::error::EngineError;
 use crate::graph::{CompiledNode, Inner};
 use crate::node::middleware::Next;
-use crate::pause::paused_run::PausedFrame;
+use crate::pause::paused_run::{PausedFrame, mark};
 use crate::pause::resume_point::{NestedResume, ResumePoint};
 use crate::pause::suspension::SuspendRequest;
 use crate::run::end::{Failure, RunEnd};
@@ -37,6 +37,8 @@ pub(crate) struct Run<'a, E> {
     pub(crate) steps: usize,
     /// The nodes that ran to their end, and their steps.
     pub(crate) completed: Vec<(Arc<str>, usize)>,
+    /// The fields that nodes have written, if that is of interest.
+    pub(crate) written: Option<Vec<Arc<str>>>,
 }
 
 /// A step that began before the run was paused.
@@ -67,6 +69,7 @@ impl<'a, E: 'static> Run<'a, E> {
         self.state = frame.state;
         self.steps = frame.steps;
         self.completed = frame.completed;
+        self.written = frame.written;
         let is_innermost = resume_point.frames.is_empty();
         if is_innermost && resume_point.node_completed {
             let Some(node) = self.graph.nodes.get(frame.node) else {
@@ -180,7 +183,9 @@ impl<'a, E: 'static> Run<'a, E> {
                 return Err(step_failed(&watch, &span, error));
             }
             Attempt::Interrupted(Interrupt::Suspended(request)) => {
-                trace::suspended(&span, &request.descriptor, watch.last().attempt_index);
+                let values = self.shared.traces_signals;
+                trace::attempt(&span, watch.last().attempt_index);
+                trace::suspended(&span, &request.descriptor, values);
                 watch.suspended(&request.descriptor);
                 let mut request = Box::new(request);
                 let frame = self.frame(&watch.last(), &mut request);
@@ -189,6 +194,11 @@ impl<'a, E: 'static> Run<'a, E> {
         };
         // Held only if it may be required: without it the merge happens in place.
         let before = node.edge.can_fail().then(|| self.state.clone());
+        if let Some(written) = &mut self.written {
+            for (field, _) in update.iter() {
+                mark(written, field);
+            }
+        }
         if let Err(cause) = self.state.apply(update) {
             let error = merge_error(node.name.as_ref().to_owned(), cause);
             return Err(step_failed(&watch, &span, error));
@@ -203,7 +213,8 @@ impl<'a, E: 'static> Run<'a, E> {
             }
         };
         watch.completed(&self.state);
-        trace::completed(&span, watch.last().attempt_index);
+        trace::attempt(&span, watch.last().attempt_index);
+        trace::completed(&span);
         self.completed.push((Arc::clone(&node.name), number));
         Ok(Stepped::To(next))
     }
@@ -222,6 +233,7 @@ impl<'a, E: 'static> Run<'a, E> {
             completed,
             state: self.state.to_update(),
             siblings: request.siblings.take(),
+            written: self.written.clone(),
         }
     }
 
@@ -242,7 +254,8 @@ impl<'a, E: 'static> Run<'a, E> {
 
 fn step_failed<E>(watch: &Watch<E>, span: &tracing::Span, error: EngineError) -> EngineError {
     watch.failed(&error);
-    trace::failed(span, &error, watch.last().attempt_index);
+    trace::attempt(span, watch.last().attempt_index);
+    trace::failed(span, &error);
     error
 }
 

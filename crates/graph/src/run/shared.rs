@@ -16,6 +16,8 @@ pub(crate) struct Shared<E> {
     pub(crate) delivery: Option<Arc<Delivery>>,
     /// The number of nodes that have begun.
     pub(crate) begun: AtomicUsize,
+    /// Whether spans contain the metadata of signals.
+    pub(crate) traces_signals: bool,
 }
 
 impl<E> Shared<E> {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    CompiledGraph, END, Invocation, Mapping, NodeError, RunOutcome, SignalDescriptor, Update,
+    CompiledGraph, END, GraphBuilder, Invocation, Mapping, NodeError, RunOutcome, SignalDescriptor,
+    Update, span_attributes,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -111,6 +112,10 @@ impl Recorder {
 
 /// `a`, then a subgraph that suspends, then `fails`.
 fn build() -> CompiledGraph {
+    compile(builder()).unwrap()
+}
+
+fn builder() -> GraphBuilder {
     let sub = graph()
         .add_node_fn("gate", |ctx| async move {
             tokio::task::yield_now().await;
@@ -120,7 +125,7 @@ fn build() -> CompiledGraph {
         })
         .entry("gate")
         .add_edge("gate", END);
-    let outer = graph()
+    graph()
         .add_node_fn("a", |ctx| async move {
             tokio::task::yield_now().await;
             logs(ctx).await
@@ -132,8 +137,7 @@ fn build() -> CompiledGraph {
         .entry("a")
         .add_edge("a", "sub")
         .add_edge("sub", "fails")
-        .add_edge("fails", END);
-    compile(outer).unwrap()
+        .add_edge("fails", END)
 }
 
 fn run<F: Future<Output = RunOutcome>>(recorder: &Recorder, run: F) -> RunOutcome {
@@ -222,5 +226,58 @@ fn without_a_session_no_span_names_one() {
     let _waiting = run(&recorder, build().invoke(crate::nothing()));
     for (path, fields) in recorder.taken() {
         assert!(!fields.contains_key("openarmature.session_id"), "{path}");
+    }
+}
+
+#[test]
+fn spans_hold_the_metadata_of_signals_only_if_the_graph_is_built_so() {
+    const FIELD: &str = "openarmature.suspension.metadata";
+    let recorder = Recorder::default();
+    let start = || Invocation::new(Update::new());
+    let waiting = run(&recorder, build().invoke(start())).suspended();
+    assert!(waiting.is_some());
+    for (path, fields) in recorder.taken() {
+        assert_eq!(fields.get(FIELD), None, "{path}");
+        let words: Vec<_> = fields.values().filter(|it| it.contains("secret")).collect();
+        assert_eq!(words, Vec::<&String>::new(), "{path}");
+    }
+
+    let graph = compile(builder().with_signal_metadata_in_spans()).unwrap();
+    drop(run(&recorder, graph.invoke(start())));
+    let spans = recorder.taken();
+    let holding = spans
+        .iter()
+        .filter(|(_, fields)| fields.contains_key(FIELD));
+    // The invocation, the subgraph and the node in it, whose graph is built without the setting.
+    assert_eq!(holding.count(), 3);
+    let attributes = span_attributes(FIELD, &json!(spans[3].1[FIELD]));
+    assert_eq!(
+        attributes,
+        [
+            (format!("{FIELD}.kind"), json!("secret words")),
+            (format!("{FIELD}.who"), json!("secret too")),
+        ]
+    );
+}
+
+#[test]
+fn a_field_with_metadata_stands_for_one_attribute_per_entry() {
+    const FIELD: &str = "openarmature.suspension.metadata";
+    let text = json!({ "a": { "b": 1, "c": {} }, "d": [1, 2], "e": null }).to_string();
+    assert_eq!(
+        span_attributes(FIELD, &json!(text)),
+        [
+            (format!("{FIELD}.a.b"), json!(1)),
+            (format!("{FIELD}.a.c"), json!({})),
+            (format!("{FIELD}.d"), json!([1, 2])),
+            (format!("{FIELD}.e"), json!(null)),
+        ]
+    );
+    for (field, value) in [
+        ("openarmature.outcome", json!(text)),
+        (FIELD, json!("no JSON")),
+        (FIELD, json!(7)),
+    ] {
+        assert_eq!(span_attributes(field, &value), [(field.to_owned(), value)]);
     }
 }

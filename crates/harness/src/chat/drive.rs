@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use tracing::Span;
 
 use super::trace;
+use crate::resumption::{ResumedFields, migrate};
+use crate::sessions::Projection;
 use crate::store::{ClaimedEntry, EntryPayload, Lease, SharedStore, Suspension};
 use logue_graph::{
-    BoxFuture, Invocation, Journal, NodeError, NodeLocation, PausedRun, RunEvent, RunPorts,
-    SignalDescriptor, State, Suspended, Update,
+    BoxFuture, EngineError, Invocation, Journal, NodeError, NodeLocation, PausedRun, RunEvent,
+    RunPorts, SignalDescriptor, State, Suspended, Update,
 };
 
 use super::basis::TurnBasis;
@@ -46,6 +48,7 @@ impl<E: Send + 'static> Inner<E> {
                     .map(|start| start.with_session_id(&lease.session))
                     .map(|start| start.with_invocation_id(invocation_id).with_ports(ports))
                     .map(|start| -> BoxFuture<'_, _> { Box::pin(self.graph.invoke(start)) })
+                    .map(|run| (run, ResumedFields::default()))
             }
             Some(EntryPayload::Resume { payload, .. }) => {
                 let payload = payload.clone();
@@ -57,12 +60,16 @@ impl<E: Send + 'static> Inner<E> {
                 "the entry holds nothing to do",
             )),
         };
-        let run = match run {
+        let (run, mut fields) = match run {
             Ok(run) => run,
             Err(failure) => return RunResult::Refused(failure),
         };
+        fields.mark_written(basis.journalled.fields.keys());
         match race(run, self.watch(lease)).await {
-            First::One(outcome) => RunResult::Ended(outcome),
+            First::One(mut outcome) => {
+                fields.finish(&mut outcome);
+                RunResult::Ended(outcome)
+            }
             First::Other(Stop::Cancelled(mode)) => RunResult::Cancelled(mode),
             First::Other(Stop::Fenced) => RunResult::Fenced,
         }
@@ -86,7 +93,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(Invocation::from_state(state).with_metadata(continuation))
     }
 
-    /// Continues a suspended turn: its state as suspended, with the current conversation.
+    /// Continues a suspended turn: its state as suspended, merged with that of its session.
     async fn resumed<'a>(
         &'a self,
         opened: &Opened,
@@ -95,7 +102,7 @@ impl<E: Send + 'static> Inner<E> {
         payload: Map<String, Value>,
         ports: RunPorts<E>,
         span: &Span,
-    ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
+    ) -> Result<(BoxFuture<'a, logue_graph::RunOutcome>, ResumedFields), Failure> {
         let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
@@ -105,18 +112,18 @@ impl<E: Send + 'static> Inner<E> {
                 "the suspended turn is not stored",
             )
         })?;
-        trace::record_resume(span, &descriptor_of(&suspension));
+        let values = self.graph.has_signal_metadata_in_spans();
+        trace::record_resume(span, &descriptor_of(&suspension), values);
         let refused = |error: SignalError| Failure::new(error.category(), error.to_string());
-        let mut paused = paused_of(&suspension).map_err(refused)?;
-        if let Some(messages) = opened.state.get(MESSAGES) {
-            paused.set_field(MESSAGES, messages.clone());
-        }
+        let mut paused = self.paused_of(&suspension, &payload).map_err(refused)?;
+        let schema = self.graph.schema();
+        let fields = ResumedFields::merge(&mut paused, opened.state.iter(), &payload, schema);
         let merged = paused
             .merge(&self.graph, &payload)
             .map_err(|error| Failure::engine(&error))?;
         let state = merged.state().filter(|_| basis.journalled.has_begun());
         let Some(state) = state else {
-            return Ok(Box::pin(merged.with_ports(ports).run()));
+            return Ok((Box::pin(merged.with_ports(ports).run()), fields));
         };
         // Its calls had begun, so it continues after them.
         let earlier = Continuation::from_metadata(paused.metadata());
@@ -128,7 +135,7 @@ impl<E: Send + 'static> Inner<E> {
             None => start,
         };
         let start = start.with_invocation_id(invocation_id).with_ports(ports);
-        Ok(Box::pin(self.graph.invoke(start)))
+        Ok((Box::pin(self.graph.invoke(start)), fields))
     }
 
     /// Checks that a suspended turn can continue; returns the payload to store.
@@ -152,13 +159,41 @@ impl<E: Send + 'static> Inner<E> {
             let prepared = prepare(descriptor_of(suspension), payload).await;
             payload = prepared.map_err(|message| SignalError::PayloadInvalid { message })?;
         }
-        let paused = paused_of(suspension)?;
+        let paused = self.paused_of(suspension, &payload)?;
         match paused.merge(&self.graph, &payload) {
             Ok(_) => Ok(payload),
-            Err(error) => Err(SignalError::PayloadInvalid {
-                message: error.diagnostic(),
+            Err(error @ EngineError::SuspensionResumePayloadInvalid { .. }) => {
+                Err(SignalError::PayloadInvalid {
+                    message: error.diagnostic(),
+                })
+            }
+            Err(error) => Err(SignalError::RecordInvalid {
+                invocation_id: suspension.invocation_id.clone(),
+                reason: error.diagnostic(),
             }),
         }
+    }
+
+    /// Reads the record of a suspended turn, in the version of the graph's schema.
+    fn paused_of(
+        &self,
+        suspension: &Suspension,
+        payload: &Map<String, Value>,
+    ) -> Result<PausedRun, SignalError> {
+        let invalid = |error: EngineError| SignalError::RecordInvalid {
+            invocation_id: suspension.invocation_id.clone(),
+            reason: error.to_string(),
+        };
+        let mut paused = PausedRun::from_json(&suspension.record).map_err(invalid)?;
+        let (schema, all) = (self.graph.schema(), Projection::all());
+        migrate(
+            &mut paused,
+            payload,
+            &self.settings.migrations,
+            &all,
+            schema,
+        )?;
+        Ok(paused)
     }
 
     fn ports(&self, lease: &Lease, invocation_id: &str, sink: &Sink<E>) -> RunPorts<E> {
@@ -192,13 +227,6 @@ fn descriptor_of(suspension: &Suspension) -> SignalDescriptor {
         signal_id: suspension.signal_id.clone(),
         metadata: suspension.metadata.clone(),
     }
-}
-
-fn paused_of(suspension: &Suspension) -> Result<PausedRun, SignalError> {
-    PausedRun::from_json(&suspension.record).map_err(|error| SignalError::RecordInvalid {
-        invocation_id: suspension.invocation_id.clone(),
-        reason: error.to_string(),
-    })
 }
 
 /// The journal of a turn: notes under the lease, so that a stopped owner can make none.

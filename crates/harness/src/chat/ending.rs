@@ -331,6 +331,7 @@ fn completed_turn(completed: Completed, opened: &Opened, has_message: bool) -> T
         replies: replies(&messages, own),
         final_state: Some(completed.state.clone()),
         invocation_id: completed.invocation_id,
+        path: None,
     });
     TurnCommit {
         fields: changed_fields(opened, &completed.state),
@@ -358,6 +359,7 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, has_message: bool) -> T
         signal_descriptor: descriptor.clone(),
         pending_messages,
         invocation_id: suspended.invocation_id,
+        path: None,
     });
     TurnCommit {
         fields: changed_fields(opened, &state),

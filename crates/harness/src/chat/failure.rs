@@ -124,6 +124,7 @@ impl Failure {
             retry_after: self.retry_after,
             resumable: false,
             invocation_id,
+            path: None,
         })
     }
 }

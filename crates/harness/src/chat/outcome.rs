@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::classification::ErrorBucket;
 use crate::store::{NewOutcome, OutcomeKind, StoredOutcome};
+use crate::turns::DispatchPath;
 use logue_graph::{SignalDescriptor, State};
 
 /// The outcome of a turn (harness-chat §5.2).
@@ -33,6 +34,8 @@ pub struct CompletedTurn {
     pub final_state: Option<State>,
     /// The id of the run.
     pub invocation_id: String,
+    /// The dispatch path, where the turn ran in this process.
+    pub path: Option<DispatchPath>,
 }
 
 /// A turn that failed.
@@ -58,6 +61,8 @@ pub struct ErroredTurn {
     /// Without one, the message was refused, or the store failed and the result is unknown: sending
     /// the same message under the same idempotency key reveals it.
     pub invocation_id: Option<String>,
+    /// The dispatch path, where the turn ran in this process.
+    pub path: Option<DispatchPath>,
 }
 
 /// A turn that waits for a signal.
@@ -70,6 +75,8 @@ pub struct SuspendedTurn {
     pub pending_messages: Vec<ChatMessage>,
     /// The id of the run, by which it can be resumed.
     pub invocation_id: String,
+    /// The dispatch path, where the turn ran in this process.
+    pub path: Option<DispatchPath>,
 }
 
 impl ChatTurnOutcome {
@@ -89,6 +96,28 @@ impl ChatTurnOutcome {
             Self::Suspended(turn) => &turn.pending_messages,
             Self::Errored(_) => &[],
         }
+    }
+
+    /// The dispatch path, if the turn ran in this process.
+    ///
+    /// A turn is [`NewSession`](DispatchPath::NewSession) if the loaded history was empty. The path is
+    /// not stored, so an outcome of another process has none.
+    pub const fn path(&self) -> Option<DispatchPath> {
+        match self {
+            Self::Completed(turn) => turn.path,
+            Self::Errored(turn) => turn.path,
+            Self::Suspended(turn) => turn.path,
+        }
+    }
+
+    pub(super) fn with_path(mut self, path: DispatchPath) -> Self {
+        let of_turn = match &mut self {
+            Self::Completed(turn) => &mut turn.path,
+            Self::Errored(turn) => &mut turn.path,
+            Self::Suspended(turn) => &mut turn.path,
+        };
+        *of_turn = Some(path);
+        self
     }
 
     /// Marks a failed turn as one that can continue.
@@ -171,6 +200,7 @@ impl ChatTurnOutcome {
                 replies: messages,
                 final_state: None,
                 invocation_id,
+                path: None,
             }),
             OutcomeKind::Suspended => Self::Suspended(SuspendedTurn {
                 signal_descriptor: SignalDescriptor {
@@ -179,6 +209,7 @@ impl ChatTurnOutcome {
                 },
                 pending_messages: messages,
                 invocation_id,
+                path: None,
             }),
             OutcomeKind::Errored | OutcomeKind::Cancelled => Self::Errored(ErroredTurn {
                 error_bucket: ErrorBucket::parse(&text("bucket"))
@@ -194,6 +225,7 @@ impl ChatTurnOutcome {
                 reply: ChatMessage::system(text("reply")),
                 resumable: stored.body.get(RESUMABLE).is_some(),
                 invocation_id: Some(invocation_id),
+                path: None,
             }),
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
+use crate::sessions::MigrationError;
 use crate::store::{
     EntryPayload, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
 };
@@ -55,6 +56,9 @@ pub enum SignalError {
         /// The reason.
         reason: String,
     },
+    /// The stored record of the turn cannot be brought to the version of the graph.
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
     /// The turn got another signal before.
     #[error("`{signal_id}` was decided before: {earlier}")]
     Contradicts {
@@ -78,6 +82,7 @@ impl SignalError {
             Self::Ambiguous { .. } => "harness_path_classification_ambiguous",
             Self::PayloadInvalid { .. } => "suspension_resume_payload_invalid",
             Self::RecordInvalid { .. } => "suspension_record_invalid",
+            Self::Migration(error) => error.category(),
             Self::Contradicts { .. } => "signal_contradicts_earlier",
             Self::Store(_) => "session_load_failed",
         }

@@ -9,6 +9,7 @@ use crate::Timestamp;
 use crate::store::{
     CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, StoreError,
 };
+use crate::turns::DispatchPath;
 use logue_graph::RunOutcome;
 
 use super::Inner;
@@ -18,6 +19,15 @@ use super::open::Opened;
 use super::outcome::ChatTurnOutcome;
 use super::recovery::{Journalled, Remains};
 use super::stream::Sink;
+
+/// Returns the dispatch path of an entry in a loaded session.
+fn path(claimed: &ClaimedEntry, opened: &Opened) -> DispatchPath {
+    match claimed.entry.work {
+        Some(EntryPayload::Resume { .. }) => DispatchPath::SignalResume,
+        _ if opened.seq == 0 => DispatchPath::NewSession,
+        _ => DispatchPath::ExistingSession,
+    }
+}
 
 /// The end of a run, as its turn sees it.
 pub(super) enum RunResult {
@@ -113,7 +123,9 @@ impl<E: Send + 'static> Inner<E> {
         let ended = self.run_entry(lease, claimed, sink, &span);
         let ended = ended.instrument(span.clone()).await;
         match &ended {
-            Ok(outcome) => trace::turn_ended(&span, outcome),
+            Ok(outcome) => {
+                trace::turn_ended(&span, outcome, self.graph.has_signal_metadata_in_spans());
+            }
             Err(failure) => trace::turn_failed(&span, &failure.category),
         }
         let outcome = ended?;
@@ -143,6 +155,7 @@ impl<E: Send + 'static> Inner<E> {
             Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
             Err(failure) => return self.give_up(lease, failure, &claimed).await,
         };
+        let path = path(&claimed, &opened);
         let ran = if let Some(mode) = claimed.cancel {
             RunResult::Cancelled(mode)
         } else if claimed.recovered && self.ends_after_crash(&basis) {
@@ -155,12 +168,13 @@ impl<E: Send + 'static> Inner<E> {
                 .await
         };
         let ending = self.ending(ran, &claimed, &basis, &opened, session).await;
-        match ending {
+        let ended = match ending {
             Ok(ending) => self.commit(lease, &claimed, &opened, ending).await,
             Err(failure) if failure.category == "session_write_conflict" => Err(failure),
             Err(failure) if should_requeue(&claimed, &failure) => Err(failure),
             Err(failure) => self.give_up(lease, failure, &claimed).await,
-        }
+        };
+        ended.map(|outcome| outcome.with_path(path))
     }
 
     /// Notes that this owner continues a turn, before anything depends on it.

@@ -68,8 +68,26 @@ impl Projection {
         kept.collect()
     }
 
+    /// Separates the fields that a session keeps, under its names, from the others.
+    pub(crate) fn split(
+        &self,
+        fields: Map<String, Value>,
+    ) -> (Map<String, Value>, Map<String, Value>) {
+        let Some(pairs) = &self.pairs else {
+            return (fields, Map::new());
+        };
+        let (mut kept, mut others) = (Map::new(), Map::new());
+        for (field, value) in fields {
+            match pairs.iter().find(|(_, own)| *own == field) {
+                Some((name, _)) => kept.insert(name.clone(), value),
+                None => others.insert(field, value),
+            };
+        }
+        (kept, others)
+    }
+
     /// The fields that a stored session gives a run. Fields unknown to the graph are dropped.
-    pub(super) fn given(&self, kept: Map<String, Value>, schema: &StateSchema) -> Update {
+    pub(crate) fn given(&self, kept: Map<String, Value>, schema: &StateSchema) -> Update {
         let mut update = Update::new();
         for (name, value) in kept {
             match &self.pairs {

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use logue_graph::{EngineError, PausedRun, RunPorts};
 
+use crate::resumption::{ResumedFields, migrate};
+
 use super::bound_session::BoundSession;
 use super::error::SessionError;
 use super::outcome::{FailedRun, SessionOutcome};
@@ -16,8 +18,9 @@ impl<E: Send + 'static> Sessions<E> {
     /// Gives a suspended run its signal and resumes it under its own id.
     ///
     /// The payload replaces fields of the state. What does not fit is refused before the run is
-    /// claimed, so that a better payload may follow; the claim is given to one caller only. What the
-    /// session has kept since replaces what it had kept then, so that runs in between are not undone.
+    /// claimed, so that a better payload may follow; the claim is given to one caller only. What runs in between
+    /// have saved stays: a field that the run did not write, or that its reducer combines, continues
+    /// from the session. A run that suspended in another version of the schema is migrated.
     ///
     /// Dropping the future after the claim leaves the run claimed: part of it has happened, and
     /// must not happen again.
@@ -27,7 +30,7 @@ impl<E: Send + 'static> Sessions<E> {
         payload: &Map<String, Value>,
         ports: RunPorts<E>,
     ) -> SessionOutcome {
-        let (ready, record, bound) = match self.prepare(invocation_id, payload).await {
+        let (ready, record, bound, fields) = match self.prepare(invocation_id, payload).await {
             Ok(prepared) => prepared,
             Err(error) => return FailedRun::before(error, Some(invocation_id)).into(),
         };
@@ -46,7 +49,8 @@ impl<E: Send + 'static> Sessions<E> {
             Some(bound) => ports.with_session(Arc::clone(bound)),
             None => ports,
         };
-        let outcome = ready.with_ports(ports).run().await;
+        let mut outcome = ready.with_ports(ports).run().await;
+        fields.finish(&mut outcome);
         let kept = self.keep(outcome, bound.as_deref(), record.round + 1).await;
         let ended = match &kept {
             SessionOutcome::Suspended(_) => return kept,
@@ -72,6 +76,7 @@ impl<E: Send + 'static> Sessions<E> {
             logue_graph::MergedResume<E>,
             PausedRecord,
             Option<Arc<BoundSession>>,
+            ResumedFields,
         ),
         SessionError,
     > {
@@ -90,19 +95,27 @@ impl<E: Send + 'static> Sessions<E> {
             other => invalid(invocation_id, other.to_string()),
         };
         let mut paused = PausedRun::from_json(&record.run).map_err(unfit)?;
+        let schema = self.graph.schema();
+        migrate(
+            &mut paused,
+            payload,
+            &self.migrations,
+            &self.projection,
+            schema,
+        )?;
+        let mut fields = ResumedFields::default();
         let mut bound = None;
         if let (Some(session_id), Some(_)) = (&record.session_id, &self.store) {
             let loaded = self.load(session_id).await?;
             // What is saved only in the middle of runs may be older than the suspended state.
             if self.auto_save {
-                for (name, value) in loaded.fields.iter() {
-                    paused.set_field(name, value.clone());
-                }
+                let current = loaded.fields.iter();
+                fields = ResumedFields::merge(&mut paused, current, payload, schema);
             }
             bound = Some(Arc::new(loaded.bound));
         }
         let ready = paused.merge(&self.graph, payload).map_err(unfit)?;
-        Ok((ready, record, bound))
+        Ok((ready, record, bound, fields))
     }
 }
 

@@ -5,6 +5,7 @@ mod buckets;
 mod chat;
 mod memory_store;
 mod migrations;
+mod resumption;
 mod session_stores;
 
 /// Fails if a file of this directory is not declared above, so that its tests would not run.

@@ -12,6 +12,7 @@ mod loading;
 mod missing;
 mod processes;
 mod repaired;
+mod resumed;
 mod spread;
 mod suite;
 

@@ -18,8 +18,9 @@ pub(crate) struct GraphDef {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubgraphDef {
+    #[serde(default, deserialize_with = "present")]
     pub(crate) name: Option<String>,
-    #[serde(rename = "description")]
+    #[serde(rename = "description", default, deserialize_with = "present")]
     pub(crate) _description: Option<String>,
     pub(crate) state: StateDef,
     pub(crate) entry: String,
@@ -43,6 +44,7 @@ impl From<SubgraphDef> for GraphDef {
 pub(crate) struct StateDef {
     #[serde(default)]
     pub(crate) fields: Ordered<FieldDef>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) schema_version: Option<String>,
 }
 
@@ -53,6 +55,7 @@ pub(crate) struct FieldDef {
     pub(crate) kind: String,
     #[serde(default, deserialize_with = "present")]
     pub(crate) default: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) reducer: Option<String>,
 }
 
@@ -61,10 +64,19 @@ pub(crate) struct FieldDef {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EdgeDef {
     pub(crate) from: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) to: Option<String>,
     /// Ours: the field whose value chooses.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) by_field: Option<String>,
+    /// Ours: the error that its function raises for a field whose value has no target.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) raises: Option<Raises>,
+    /// Ours: the undeclared target that its function chooses for a value without one.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) strays_to: Option<String>,
     /// Ours: the targets by the value as JSON text; `else` for all others.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) targets: Option<Ordered<String>>,
 }
 
@@ -101,10 +113,13 @@ pub(crate) enum Directive {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Raises {
     pub(crate) category: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) message: Option<String>,
     /// Ours: the number of times; the node continues afterwards.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) times: Option<u64>,
     /// Ours: only where a field of the state has this value.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) when: Option<Map<String, Value>>,
 }
 
@@ -114,8 +129,10 @@ pub(crate) struct SuspendDef {
     pub(crate) signal_id: String,
     #[serde(default, deserialize_with = "present")]
     pub(crate) metadata: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) mark_node_completed: Option<bool>,
     /// Ours: does not suspend while these fields of the state have these values.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) unless: Option<Map<String, Value>>,
 }
 
@@ -129,7 +146,9 @@ pub(crate) struct ConditionalSuspend {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OnOtherIndices {
+    #[serde(default, deserialize_with = "present")]
     pub(crate) update: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) update_from_field: Option<Map<String, Value>>,
 }
 
@@ -152,13 +171,16 @@ pub(crate) struct CarefulSave {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EmitsLog {
     pub(crate) message: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) level: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MappingDef {
+    #[serde(default, deserialize_with = "present")]
     pub(crate) inputs: Option<Ordered<String>>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) outputs: Option<Ordered<String>>,
 }
 
@@ -167,40 +189,69 @@ pub(crate) struct MappingDef {
 pub(crate) struct FanOutDef {
     pub(crate) subgraph: String,
     pub(crate) items_field: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) item_field: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) collect_field: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) target_field: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) error_policy: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) mapping: Option<MappingDef>,
+    /// Ours: the field that receives the failures under `collect`.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) errors_field: Option<String>,
+    /// Ours: the number of instances that run at once.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) concurrency: Option<usize>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BranchesDef {
+    #[serde(default, deserialize_with = "present")]
     pub(crate) error_policy: Option<String>,
     pub(crate) branches: Ordered<Branch>,
+    /// Ours: the field that receives the failures under `collect`.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) errors_field: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Branch {
     pub(crate) subgraph: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) inputs: Option<Ordered<String>>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) outputs: Option<Ordered<String>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MiddlewareDef {
-    #[serde(rename = "name")]
+    #[serde(rename = "name", default, deserialize_with = "present")]
     pub(crate) _name: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) pre_log: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) post_log: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) pre_next_calls_suspend_with_descriptor: Option<SuspendDef>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) post_next_calls_suspend_with_descriptor: Option<SuspendDef>,
     /// Ours: an error of what it wraps becomes an empty update, and this is logged.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) catches_all_log: Option<String>,
+    /// Ours: the update in place of an error that it catches, or of a node that it skips.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) fallback: Option<Map<String, Value>>,
+    /// Ours: does not run what it wraps.
+    #[serde(default)]
+    pub(crate) skips: bool,
     /// Ours: how often it runs what it wraps again after an error.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) retries: Option<usize>,
     /// Ours: logs the session that it is told of.
     #[serde(default)]
@@ -211,10 +262,13 @@ pub(crate) struct MiddlewareDef {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Observes {
     /// The field that receives the id of the session, or the empty text.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) session_id: Option<String>,
     /// The field that receives the number of messages.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) messages: Option<String>,
     /// The field that receives the attempt number of the node.
+    #[serde(default, deserialize_with = "present")]
     pub(crate) attempt_index: Option<String>,
 }
 

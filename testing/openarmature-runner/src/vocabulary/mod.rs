@@ -43,6 +43,8 @@ pub(crate) const UNKNOWN: &str = "fixture_directive_unknown";
 /// The category of an unreadable file.
 pub(crate) const INVALID: &str = "fixture_invalid";
 
+impl std::error::Error for ReadError {}
+
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.category, self.message)
@@ -71,9 +73,11 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Ordered<T> {
     }
 }
 
-/// A value that is there is not absent, even if it is null.
-pub(crate) fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(value).map(Some)
+/// Reads a key that is present: null is a value, or an error where it cannot be one.
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 /// A file: its cases, and what is said of all of them.

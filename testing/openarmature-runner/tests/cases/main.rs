@@ -16,6 +16,5 @@ pub(crate) fn folder() -> PathBuf {
 fn every_case_holds() {
     let report = run_folder(&folder()).unwrap();
     assert_eq!(report.lines, Vec::<String>::new());
-    assert_eq!(report.notes, Vec::<String>::new());
     assert!(report.passed >= 60, "only {} cases", report.passed);
 }

@@ -85,12 +85,36 @@ fn a_case_that_expects_nothing_fails() {
 }
 
 #[test]
-fn an_invariant_that_nobody_reviewed_is_told() {
+fn an_unknown_invariant_fails() {
     let mut case = whole();
     case["invariants"] = json!({ "all_is_well": true });
-    let verdict = run_case(&case);
-    assert_eq!(verdict.failures, Vec::<String>::new());
-    assert_eq!(verdict.unreviewed, ["all_is_well"]);
+    let failures = run_case(&case).failures;
+    assert_eq!(
+        failures,
+        ["fixture_directive_unknown: the invariant `all_is_well`"]
+    );
+}
+
+#[test]
+fn an_invariant_without_the_words_that_check_it_fails() {
+    let mut case = whole();
+    case["invariants"] = json!({ "outbound_marked_retry_safe": true });
+    let failures = run_case(&case).failures;
+    assert!(
+        failures[0].contains("not checked without `outbound_payload_includes`"),
+        "{failures:?}"
+    );
+}
+
+#[test]
+fn null_is_a_value_and_not_an_absent_key() {
+    let place = "/invocations/0/expected";
+    for (key, value) in [("final_state", json!(null)), ("error", json!(null))] {
+        let mut case = whole();
+        let at = case.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        at.insert(key.to_owned(), value);
+        assert!(!run_case(&case).failures.is_empty(), "{key}");
+    }
 }
 
 #[test]
