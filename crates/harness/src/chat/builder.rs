@@ -15,6 +15,7 @@ use crate::sessions::Migrations;
 use crate::store::{SharedStore, Suspension};
 
 use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash};
+use super::owned_ids::OwnedIds;
 use super::state_cache::StateCache;
 use super::subscribe::Listeners;
 use super::{ChatHarness, Inner, MESSAGES};
@@ -216,12 +217,13 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
     /// [`ChatMessage`]s; see [`messages_field`].
     pub fn build(self) -> Result<ChatHarness<E>, ChatGraphError> {
         check_messages(&self.graph)?;
+        let ids = OwnedIds::new(self.ids);
         let inner = Inner {
-            owner: self.ids.new_id(),
+            owner: ids.owner(),
             graph: self.graph,
             store: self.store,
             clock: self.clock,
-            ids: self.ids,
+            ids,
             state_cache: StateCache::new(self.settings.config.cached_sessions),
             settings: self.settings,
             listeners: Arc::<Listeners>::default(),

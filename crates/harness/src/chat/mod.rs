@@ -79,6 +79,7 @@ mod failure;
 mod open;
 mod options;
 mod outcome;
+mod owned_ids;
 mod raw;
 mod records;
 mod recovery;
@@ -113,6 +114,7 @@ use crate::store::SharedStore;
 use logue_graph::{CompiledGraph, IdSource};
 
 use builder::Settings;
+use owned_ids::OwnedIds;
 use state_cache::StateCache;
 use subscribe::Listeners;
 
@@ -139,7 +141,7 @@ struct Inner<E> {
     graph: CompiledGraph<E>,
     store: SharedStore,
     clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
+    ids: OwnedIds,
     owner: String,
     settings: Settings,
     state_cache: StateCache,
@@ -155,7 +157,8 @@ struct Inner<E> {
 impl<E: Send + 'static> ChatHarness<E> {
     /// A chat over a graph and a store, with the default settings.
     ///
-    /// Ids must differ in all processes that share the store.
+    /// An id that is not a UUID gets a random part of the harness, so that harnesses with equal ids
+    /// can share a store.
     ///
     /// # Errors
     /// Returns [`ChatGraphError`] if the graph's state has no appended list `messages` of

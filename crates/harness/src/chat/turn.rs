@@ -107,7 +107,7 @@ impl<E: Send + 'static> Inner<E> {
             self.store.renew(lease, now, ttl).await?;
             *renewed = now;
         }
-        let id = self.ids.new_id();
+        let id = self.ids.invocation();
         self.store.claim_next(lease, &id, self.clock.now()).await
     }
 

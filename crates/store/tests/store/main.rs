@@ -10,6 +10,7 @@ mod failures;
 mod files;
 mod loading;
 mod missing;
+mod owners;
 mod processes;
 mod repaired;
 mod resumed;
