@@ -12,6 +12,7 @@ mod counting;
 mod generate;
 mod harness;
 mod parse;
+mod sessions;
 mod turn;
 
 use std::path::Path;
@@ -20,7 +21,8 @@ use std::process::ExitCode;
 use logue_bench::{Peers, chatmd, openchatml};
 
 const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
-                 | session BYTES | harness | turn LOGUE [AICHAT]";
+                 | session BYTES | harness [memory] | sessions [PYTHON]
+                 | turn LOGUE [AICHAT]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
@@ -64,7 +66,11 @@ fn main() -> ExitCode {
             }
             Err(_) => return usage(),
         },
-        ["harness"] => harness::run(),
+        ["harness"] => harness::run(false),
+        ["harness", "memory"] => harness::run(true),
+        ["sessions"] => sessions::table(None),
+        ["sessions", python] => sessions::table(Some(Path::new(python))),
+        ["sessions-player", action @ ..] => sessions::player::run(action),
         ["turn", program] => turn::table(Path::new(program), None),
         ["turn", program, peer] => turn::table(Path::new(program), Some(Path::new(peer))),
         _ => return usage(),

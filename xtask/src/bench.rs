@@ -3,6 +3,7 @@
 mod chatmd;
 mod harness;
 mod openchatml;
+mod sessions;
 mod turn;
 
 use std::ffi::OsStr;
@@ -22,6 +23,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["harness", rest @ ..] = arguments {
         return harness::bench(root, rest);
+    }
+    if let ["sessions", rest @ ..] = arguments {
+        return sessions::bench(root, rest);
     }
     if let ["turn", rest @ ..] = arguments {
         return turn::bench(root, rest);
