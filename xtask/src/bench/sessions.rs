@@ -26,7 +26,9 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     super::print_table(root, &programs.bench, "sessions", &python)
 }
 
-/// Returns the interpreter of an environment that has the packages, and makes it if it is missing.
+/// Returns the interpreter of an environment with the packages.
+///
+/// Makes the environment if it is missing.
 fn python(root: &Path) -> Result<PathBuf, String> {
     let folder = super::target(root).join("bench-sessions");
     let python = folder.join("bin/python");
