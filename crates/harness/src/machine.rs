@@ -7,6 +7,7 @@
 use std::fs;
 
 use crate::clock::Timestamp;
+use crate::store::LeaseClock;
 
 /// The boot, the namespace and the process that names of owners state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +28,14 @@ impl Machine {
             process,
         }
     }
+}
 
-    pub(crate) fn boot(&self) -> &str {
-        &self.boot
+impl LeaseClock for Machine {
+    fn now(&self) -> Timestamp {
+        elapsed()
     }
 
-    /// Returns the name of an owner of this process.
-    pub(crate) fn owner(&self, owner: &str) -> String {
+    fn owner(&self, owner: &str) -> String {
         match &self.process {
             Some((namespace, id, start)) => {
                 format!("{owner}@{}/{namespace}/{id}/{start}", self.boot)
@@ -42,10 +44,8 @@ impl Machine {
         }
     }
 
-    /// Returns whether the process of an owner of the same boot has ended.
-    ///
     /// Nothing is known of a process in another namespace.
-    pub(crate) fn is_gone(&self, owner: &str) -> bool {
+    fn is_gone(&self, owner: &str) -> bool {
         let Some((own, ..)) = &self.process else {
             return false;
         };
@@ -65,7 +65,7 @@ impl Machine {
 ///
 /// It is the same for all processes of a boot, and no change of the wall clock changes it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn elapsed() -> Timestamp {
+fn elapsed() -> Timestamp {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let millis = u64::try_from(time.tv_nsec).unwrap_or_default() / 1_000_000;
@@ -74,7 +74,7 @@ pub(crate) fn elapsed() -> Timestamp {
 
 /// Returns the wall clock, where no clock of the machine is known.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn elapsed() -> Timestamp {
+fn elapsed() -> Timestamp {
     use crate::Clock as _;
     crate::SystemClock.now()
 }
@@ -146,7 +146,7 @@ mod tests {
         let start = started(child.id()).unwrap_or_default();
         let owner = format!(
             "x@{}/{}/{}/{start}",
-            this.boot(),
+            this.boot,
             namespace().unwrap_or_default(),
             child.id()
         );

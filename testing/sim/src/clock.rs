@@ -1,48 +1,103 @@
-//! Simulated time, advanced by the simulator.
+//! Simulated time, advanced by the simulator: one true time, and wall clocks that step.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use logue_harness::store::LeaseClock;
 use logue_harness::{BoxFuture, Clock, Timestamp};
 
-/// The clock of all nodes, with a small offset per node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SimClock {
-    now: Arc<AtomicU64>,
-    /// The offset of this node, in milliseconds.
-    ahead: u64,
-}
+use crate::world::lock;
 
-impl SimClock {
-    pub(crate) fn ahead(&self, ahead: u64) -> Self {
-        Self {
-            now: Arc::clone(&self.now),
-            ahead,
-        }
+/// The true time, which no node can read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrueTime(Arc<AtomicU64>);
+
+impl TrueTime {
+    pub(crate) fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
     pub(crate) fn pass(&self, millis: u64) {
-        self.now.fetch_add(millis, Ordering::Relaxed);
+        self.0.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
-impl Clock for SimClock {
+/// The wall clock of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct WallClock {
+    time: TrueTime,
+    /// The difference to the true time, in milliseconds.
+    off: Arc<AtomicI64>,
+}
+
+impl WallClock {
+    pub(crate) fn new(time: &TrueTime) -> Self {
+        // Far enough from 0 for every step back.
+        let off = Arc::new(AtomicI64::new(1_000_000_000));
+        let time = time.clone();
+        Self { time, off }
+    }
+
+    /// Sets the clock forward or back.
+    pub(crate) fn step(&self, millis: i64) {
+        self.off.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+impl Clock for WallClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.now.load(Ordering::Relaxed) + self.ahead)
+        let off = self.off.load(Ordering::Relaxed);
+        Timestamp(self.time.now().saturating_add_signed(off))
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let clock = self.clone();
-        let end = clock.now().after(duration);
+        // Timers run by a monotonic clock, as those of a machine do.
+        let time = self.time.clone();
+        let end = Timestamp(time.now()).after(duration).0;
         // The simulator polls every task repeatedly, so no waker is required.
         Box::pin(std::future::poll_fn(move |_| {
-            if clock.now() >= end {
+            if time.now() >= end {
                 Poll::Ready(())
             } else {
                 Poll::Pending
             }
         }))
     }
+}
+
+/// The processes that run, by number.
+pub(crate) type Processes = Arc<Mutex<BTreeSet<u64>>>;
+
+/// The monotonic clock of a machine, as one of its processes reads it.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineClock {
+    pub(crate) time: TrueTime,
+    /// The number of the machine. Each begins at another time.
+    pub(crate) machine: u64,
+    pub(crate) process: u64,
+    pub(crate) running: Processes,
+}
+
+impl LeaseClock for MachineClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.time.now() + (self.machine + 1) * 7_000_000)
+    }
+
+    fn owner(&self, owner: &str) -> String {
+        format!("{owner}@machine-{}/{}", self.machine, self.process)
+    }
+
+    fn is_gone(&self, owner: &str) -> bool {
+        !is_running(&self.running, owner)
+    }
+}
+
+/// Returns whether the process of an owner runs.
+pub(crate) fn is_running(running: &Processes, owner: &str) -> bool {
+    let process = owner.rsplit_once('/').map(|(_, process)| process);
+    let process = process.and_then(|process| process.parse().ok());
+    process.is_some_and(|process| lock(running).contains(&process))
 }

@@ -7,8 +7,9 @@ use logue_harness::store::{OutcomeKind, SessionFilter, Store as _, StoredOutcome
 use logue_message::{ChatMessage, Role, repair_history};
 use serde_json::{Map, Value};
 
+use crate::settings::Report;
 use crate::store::SimStore;
-use crate::world::{Effects, Report, Told, has_final, is_final, lock, now_or_never};
+use crate::world::{Effects, Told, has_final, is_final, lock, now_or_never};
 
 /// Checks every invariant.
 pub(crate) fn check(
@@ -20,6 +21,10 @@ pub(crate) fn check(
     let effects = lock(effects).clone();
     if let Some((call, times)) = effects.iter().find(|(_, times)| **times > 1) {
         return Err(format!("the effect of {call} happened {times} times"));
+    }
+    one_effect_each(&effects)?;
+    if let Some(stolen) = store.stolen() {
+        return Err(stolen);
     }
     report.effects = effects.len() as u64;
     one_outcome_each(&lock(told))?;
@@ -51,7 +56,11 @@ pub(crate) fn check(
         let history: Result<Vec<_>, _> = history.iter().map(ChatMessage::from_json).collect();
         let history = history.map_err(|error| format!("{name}: {error}"))?;
         is_valid(name, &history)?;
-        in_order(name, &history)?;
+        let interrupted = outcomes.iter().any(|outcome| {
+            let category = outcome.body.get("category").and_then(Value::as_str);
+            category == Some("turn_interrupted")
+        });
+        in_order(name, &history, interrupted)?;
         results_tell_effects(name, &history, &effects)?;
         orders_are_kept(name, &session.fields, &history, &outcomes)?;
         for outcome in &outcomes {
@@ -64,9 +73,13 @@ pub(crate) fn check(
             // A resumed turn fails only with the provider, after which its signal counts again, and
             // with the store, which does not settle it.
             let body = &outcome.body;
-            let is_over = body
-                .get("category")
-                .is_some_and(|it| it == "turn_cancelled" || it == "provider_unavailable");
+            let category = body.get("category").and_then(Value::as_str);
+            let is_over = category.is_some_and(|it| match it {
+                "turn_cancelled" => true,
+                // A turn ends so after three recoveries.
+                "turn_interrupted" => store.recoveries(name, outcome.entry) > 3,
+                other => other.starts_with("provider_"),
+            });
             if outcome.resumed && outcome.kind == OutcomeKind::Errored && !is_over {
                 return Err(format!("{name} lost an accepted signal: {body}"));
             }
@@ -88,6 +101,20 @@ pub(crate) fn check(
         return Err(format!("the effect of {lost} is in no history"));
     }
     answers_are_history(&lock(told), &heard)
+}
+
+/// Checks that no call of a message is repeated under another id.
+fn one_effect_each(effects: &BTreeMap<String, u64>) -> Result<(), String> {
+    let mut seen: BTreeMap<(String, &str), &String> = BTreeMap::new();
+    for call in effects.keys() {
+        let mut parts = call.split('-');
+        let key = [parts.next(), parts.next()].map(Option::unwrap_or_default);
+        let number = call.rsplit('-').next().unwrap_or_default();
+        if let Some(other) = seen.insert((key.join("-"), number), call) {
+            return Err(format!("{call} repeats the effect of {other}"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that every message has one final outcome for any number of deliveries.
@@ -119,17 +146,17 @@ fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
 
 /// Checks that each message of a client occurs in order.
 ///
-/// It occurs once, unless its turn failed after an effect and the session went on before it was
-/// tried again.
-fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
+/// It occurs once, unless its turn failed after an effect, or after too many recoveries, and the
+/// session went on before it was tried again.
+fn in_order(name: &str, history: &[ChatMessage], interrupted: bool) -> Result<(), String> {
     let mut latest: BTreeMap<String, String> = BTreeMap::new();
     for message in history.iter().filter(|message| message.role == Role::User) {
         let text = message.text();
         let key = text.split(' ').next_back().unwrap_or_default().to_owned();
         let client = key.split('-').next().unwrap_or_default().to_owned();
-        let has_effects = text.starts_with("tool");
+        let may_repeat = interrupted || text.starts_with("tool");
         if let Some(before) = latest.insert(client, key.clone())
-            && (before > key || (before == key && !has_effects))
+            && (before > key || (before == key && !may_repeat))
         {
             return Err(format!("{key} follows {before} in {name}"));
         }

@@ -1,24 +1,52 @@
 //! A slow store with injected failures.
 //!
-//! An operation fails before it has an effect, or after it, so that its result is unknown.
+//! An operation fails before it has an effect, or after it, so that its result is unknown. The store
+//! compares leases with the true time: none may be taken from a process that keeps it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
-use logue_harness::store::{MemoryStore, Store, StoreError, StoreLayer, StoreResult};
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    CancelMode, ClaimedEntry, Commit, Lease, LeaseResult, MemoryStore, Store, StoreError,
+    StoreLayer, StoreResult,
+};
 use testkit::Random;
+
+use crate::clock::{Processes, TrueTime, is_running};
+use crate::world::lock;
 
 /// The view that all nodes have of one memory store.
 #[derive(Clone)]
 pub(crate) struct SimStore {
     memory: Arc<MemoryStore>,
     chance: Arc<Mutex<Chance>>,
+    time: TrueTime,
+    running: Processes,
+    leases: Arc<Mutex<Leases>>,
+    recoveries: Arc<Mutex<Recoveries>>,
+}
+
+/// The number of times that the turn of an entry was taken over.
+type Recoveries = BTreeMap<(String, u64), u64>;
+
+/// The leases as they are by the true time.
+#[derive(Default)]
+struct Leases {
+    /// The owner of each session, and the end of its lease.
+    held: BTreeMap<String, (String, u64)>,
+    /// The first lease that was taken from a process that kept it.
+    stolen: Option<String>,
 }
 
 struct Chance {
     random: Random,
     /// The mean number of operations per failure; 0 disables failures.
     one_in: usize,
+    /// The number of commits that took effect and failed.
+    unacknowledged: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -29,12 +57,64 @@ enum Fate {
 }
 
 impl SimStore {
-    pub(crate) fn new(seed: u64, one_in: usize) -> Self {
+    pub(crate) fn new(seed: u64, one_in: usize, time: &TrueTime, running: &Processes) -> Self {
         let random = Random::new(seed);
+        let chance = Chance {
+            random,
+            one_in,
+            unacknowledged: 0,
+        };
         Self {
             memory: Arc::new(MemoryStore::new()),
-            chance: Arc::new(Mutex::new(Chance { random, one_in })),
+            chance: Arc::new(Mutex::new(chance)),
+            time: time.clone(),
+            running: Arc::clone(running),
+            leases: Arc::default(),
+            recoveries: Arc::default(),
         }
+    }
+
+    /// Returns the number of times that the turn of an entry was taken over.
+    pub(crate) fn recoveries(&self, session: &str, entry: u64) -> u64 {
+        let recoveries = lock(&self.recoveries);
+        let key = (session.to_owned(), entry);
+        recoveries.get(&key).copied().unwrap_or(0)
+    }
+
+    /// Returns the number of commits that took effect and failed.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        lock(&self.chance).unacknowledged
+    }
+
+    /// Returns the first lease that was taken from a process that kept it.
+    pub(crate) fn stolen(&self) -> Option<String> {
+        lock(&self.leases).stolen.clone()
+    }
+
+    /// Notes a lease that was taken, and compares it with the one before.
+    fn took(&self, taken: &LeaseResult, until: u64) {
+        let LeaseResult::Lease(lease) = taken else {
+            return;
+        };
+        let now = self.time.now();
+        let mut leases = lock(&self.leases);
+        if let Some((owner, until)) = leases.held.get(&lease.session)
+            && *owner != lease.owner
+            && now < *until
+            && is_running(&self.running, owner)
+        {
+            let (session, new) = (&lease.session, &lease.owner);
+            let left = until - now;
+            let stolen = format!("{new} took {session} from {owner}, which kept it for {left} ms");
+            leases.stolen.get_or_insert(stolen);
+        }
+        let held = (lease.owner.clone(), until);
+        leases.held.insert(lease.session.clone(), held);
+    }
+
+    /// Returns the end of a lease that is requested now.
+    fn until(&self, ttl: Duration) -> u64 {
+        Timestamp(self.time.now()).after(ttl).0
     }
 
     /// Returns the underlying memory store, which never fails.
@@ -44,15 +124,18 @@ impl SimStore {
 
     /// Disables failures.
     pub(crate) fn heal(&self) {
-        self.lock().one_in = 0;
+        lock(&self.chance).one_in = 0;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Chance> {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Decides whether a commit takes effect and fails, more often than other operations.
+    fn loses_commit(&self) -> bool {
+        let mut chance = lock(&self.chance);
+        let one_in = chance.one_in / 2;
+        one_in > 0 && chance.random.below(one_in) == 0
     }
 
     fn fate(&self) -> (usize, Fate) {
-        let mut chance = self.lock();
+        let mut chance = lock(&self.chance);
         let delay = chance.random.below(3);
         let one_in = chance.one_in;
         if one_in == 0 || chance.random.below(one_in) != 0 {
@@ -69,10 +152,6 @@ impl SimStore {
         Box::pin(async move {
             let (delay, fate) = self.fate();
             give_way(delay).await;
-            let failed = || StoreError::Unavailable {
-                message: "the disk is away".to_owned(),
-                source: None,
-            };
             match fate {
                 Fate::Works => {
                     let result = work.await;
@@ -80,13 +159,20 @@ impl SimStore {
                     give_way(delay).await;
                     result
                 }
-                Fate::FailsBefore => Err(failed()),
+                Fate::FailsBefore => Err(away()),
                 Fate::FailsAfter => {
                     drop(work.await);
-                    Err(failed())
+                    Err(away())
                 }
             }
         })
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable {
+        message: "the disk is away".to_owned(),
+        source: None,
     }
 }
 
@@ -108,5 +194,94 @@ impl StoreLayer for SimStore {
         operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
     ) -> StoreResult<'a, T> {
         self.weather(operation(&*self.memory))
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult> {
+        let until = self.until(ttl);
+        self.weather(Box::pin(async move {
+            let taken = self.memory.acquire(session, owner, now, ttl).await?;
+            self.took(&taken, until);
+            Ok(taken)
+        }))
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        gone: (&'a str, Timestamp),
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, LeaseResult> {
+        let until = self.until(ttl);
+        self.weather(Box::pin(async move {
+            let taken = self
+                .memory
+                .take_over(session, owner, gone, now, ttl)
+                .await?;
+            self.took(&taken, until);
+            Ok(taken)
+        }))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>> {
+        let until = self.until(ttl);
+        self.weather(Box::pin(async move {
+            let renewed = self.memory.renew(lease, now, ttl).await?;
+            let held = (lease.owner.clone(), until);
+            lock(&self.leases).held.insert(lease.session.clone(), held);
+            Ok(renewed)
+        }))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
+        self.weather(Box::pin(async move {
+            self.memory.release(lease).await?;
+            let mut leases = lock(&self.leases);
+            let own = leases.held.get(&lease.session);
+            if own.is_some_and(|(owner, _)| *owner == lease.owner) {
+                leases.held.remove(&lease.session);
+            }
+            Ok(())
+        }))
+    }
+
+    fn claim_next<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
+        self.weather(Box::pin(async move {
+            let claimed = self.memory.claim_next(lease, invocation_id, now).await?;
+            if let Some(claimed) = claimed.as_ref().filter(|claimed| claimed.recovered) {
+                let key = (lease.session.clone(), claimed.entry.entry);
+                *lock(&self.recoveries).entry(key).or_default() += 1;
+            }
+            Ok(claimed)
+        }))
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        if !self.loses_commit() {
+            return self.weather(self.memory.commit(lease, commit));
+        }
+        Box::pin(async move {
+            give_way(1).await;
+            self.memory.commit(lease, commit).await?;
+            lock(&self.chance).unacknowledged += 1;
+            Err(away())
+        })
     }
 }

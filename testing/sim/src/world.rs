@@ -8,74 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use logue_graph::{
-    CompiledGraph, END, EdgeTarget, ElementType, Field, FieldType, GraphBuilder, List, NodeContext,
-    NodeError, Reducer, SignalDescriptor, StateSchema, Update,
-};
 use logue_harness::chat::{
-    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, Continuation, SendOptions, SignalTarget,
-    messages_field,
+    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget,
 };
 use logue_harness::store::{
-    EntryState, SessionFilter, Store as _, Suspension, SuspensionFilter, SuspensionStatus,
+    EntryState, ProcessLeases, SessionFilter, Store as _, Suspension, SuspensionFilter,
+    SuspensionStatus,
 };
-use logue_message::{ChatMessage, Role};
-use serde_json::{Map, Value, json};
+use logue_message::ChatMessage;
+use serde_json::{Map, json};
 use testkit::Random;
 
-use crate::clock::SimClock;
+use crate::agent::{Provider, graph};
+use crate::clock::{MachineClock, Processes, TrueTime, WallClock};
 use crate::laws;
-use crate::store::{SimStore, give_way};
-
-/// The extent of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The number of conversations.
-    pub sessions: usize,
-    /// The number of clients; each sends to all conversations.
-    pub clients: usize,
-    /// The number of messages per client.
-    pub messages: usize,
-    /// The mean number of store operations per failure; 0 disables failures.
-    pub failures: usize,
-    /// The mean number of steps per crash; 0 disables crashes.
-    pub crashes: usize,
-    /// The number of steps before failures and crashes end.
-    pub steps: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            sessions: 2,
-            clients: 3,
-            messages: 5,
-            failures: 40,
-            crashes: 200,
-            steps: 6_000,
-        }
-    }
-}
-
-/// The statistics of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The number of polled futures.
-    pub steps: u64,
-    /// The number of crashed nodes.
-    pub crashes: u64,
-    /// The number of completed turns in all sessions.
-    pub completed: u64,
-    /// The number of failed, interrupted or cancelled turns.
-    pub failed: u64,
-    /// The number of turns that a signal resumed.
-    pub resumed: u64,
-    /// The number of effects.
-    pub effects: u64,
-}
-
-/// The provider: away at times, until the world heals.
-type Weather = Arc<Mutex<Option<Random>>>;
+use crate::settings::{Report, Settings};
+use crate::store::SimStore;
 
 /// The effects of tools, by call id.
 pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u64>>>;
@@ -89,13 +37,18 @@ const NODES: usize = 2;
 
 struct World {
     random: Random,
-    clock: SimClock,
+    time: TrueTime,
+    /// The wall clock of each node.
+    clocks: Vec<WallClock>,
+    /// Whether all nodes are processes of one machine.
+    one_machine: bool,
+    running: Processes,
     store: SimStore,
     nodes: Vec<ChatHarness>,
     /// Each task with the node on which it runs; clients run on none.
     tasks: Vec<(Option<usize>, Task)>,
     effects: Effects,
-    weather: Weather,
+    provider: Provider,
     told: Told,
     /// The messages to deliver: session, text, key and policy.
     mail: Arc<Mutex<Vec<Mail>>>,
@@ -122,87 +75,63 @@ pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
         world.client(client, settings);
     }
     for _ in 0..settings.steps {
-        world.step(settings.crashes);
+        world.step(settings.crashes, settings.clock_steps);
     }
     world.heal()?;
+    world.report.failed_after_effects = world.provider.failed_after_effects();
+    world.report.unacknowledged_commits = world.store.unacknowledged();
     laws::check(&world.store, &world.effects, &world.told, &mut world.report)?;
     Ok(world.report)
 }
 
-/// Returns the smallest settings with which a seed violates an invariant, and the violation.
-pub fn shrink(seed: u64, settings: Settings) -> Option<(Settings, String)> {
-    let mut worst = (settings, run(seed, settings).err()?);
-    loop {
-        let now = worst.0;
-        let smaller = [
-            Settings {
-                clients: now.clients - 1,
-                ..now
-            },
-            Settings {
-                messages: now.messages - 1,
-                ..now
-            },
-            Settings {
-                sessions: now.sessions - 1,
-                ..now
-            },
-            Settings { failures: 0, ..now },
-            Settings { crashes: 0, ..now },
-            Settings {
-                steps: now.steps / 2,
-                ..now
-            },
-        ];
-        let broken = smaller.into_iter().find_map(|smaller| {
-            let possible = smaller.clients > 0
-                && smaller.messages > 0
-                && smaller.sessions > 0
-                && smaller != now;
-            let why = possible.then(|| run(seed, smaller).err())??;
-            Some((smaller, why))
-        });
-        match broken {
-            Some(smaller) => worst = smaller,
-            None => return Some(worst),
-        }
-    }
-}
-
 impl World {
     fn new(seed: u64, settings: Settings) -> Self {
+        let time = TrueTime::default();
+        let running = Processes::default();
         let mut world = Self {
             random: Random::new(seed),
-            clock: SimClock::default(),
-            store: SimStore::new(seed ^ 0x5EED, settings.failures),
+            clocks: (0..NODES).map(|_| WallClock::new(&time)).collect(),
+            one_machine: seed.is_multiple_of(2),
+            store: SimStore::new(seed ^ 0x5EED, settings.failures, &time, &running),
+            time,
+            running,
             nodes: Vec::new(),
             tasks: Vec::new(),
             effects: Effects::default(),
-            weather: Arc::new(Mutex::new(Some(Random::new(seed ^ 0xB00)))),
+            provider: Provider::new(seed ^ 0xB00),
             told: Told::default(),
             mail: Arc::default(),
             ids: Arc::default(),
             done: Arc::default(),
             report: Report::default(),
         };
-        world.nodes = (0..NODES).map(|node| world.node(node)).collect();
+        world.nodes = (0..NODES)
+            .filter_map(|node| world.node(node, node as u64))
+            .collect();
         world
     }
 
     /// A node that has just been started and knows nothing.
-    fn node(&self, node: usize) -> ChatHarness {
+    fn node(&self, node: usize, process: u64) -> Option<ChatHarness> {
         let (ids, effects) = (Arc::clone(&self.ids), Arc::clone(&self.effects));
         let new_id = move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed));
-        let clock = Arc::new(self.clock.ahead(node as u64 * 70));
+        let clock = Arc::new(self.clocks.get(node)?.clone());
         let limits = ChatConfig::default()
             .with_lease(Duration::from_secs(3))
             .with_poll(Duration::from_millis(30))
             .with_cached_sessions(2);
-        let graph = graph(effects, &self.weather);
-        let store = Arc::new(self.store.clone());
-        let builder = ChatHarness::builder(graph, store, clock, Arc::new(new_id));
+        let graph = graph(effects, &self.provider);
+        lock(&self.running).insert(process);
+        let machine = MachineClock {
+            time: self.time.clone(),
+            machine: if self.one_machine { 0 } else { node as u64 },
+            process,
+            running: Arc::clone(&self.running),
+        };
+        let store = ProcessLeases::with_clock(Arc::new(self.store.clone()), machine);
+        let builder = ChatHarness::builder(graph, Arc::new(store), clock, Arc::new(new_id));
         match builder.with_config(limits).build() {
-            Ok(harness) => harness,
+            Ok(harness) => Some(harness),
             Err(error) => unreachable!("{error}"),
         }
     }
@@ -254,20 +183,42 @@ impl World {
         self.tasks.push((None, Box::pin(task)));
     }
 
-    fn step(&mut self, crashes: usize) {
+    /// Kills the process of a node and starts another one.
+    fn crash(&mut self) {
+        let node = self.random.below(NODES);
+        // Everything that ran there is gone, wherever it was.
+        self.tasks.retain(|(on, _)| *on != Some(node));
+        self.report.crashes += 1;
+        let process = (NODES as u64) * self.report.crashes + (node as u64);
+        lock(&self.running).retain(|old| old % (NODES as u64) != node as u64);
+        if let Some(new) = self.node(node, process)
+            && let Some(old) = self.nodes.get_mut(node)
+        {
+            *old = new;
+        }
+    }
+
+    /// Sets the wall clock of a node an hour forward or back.
+    fn step_clock(&mut self) {
+        const HOUR: i64 = 3_600_000;
+        let millis = [HOUR, -HOUR][self.random.below(2)];
+        let node = self.random.below(NODES);
+        if let Some(clock) = self.clocks.get(node) {
+            clock.step(millis);
+            self.report.clock_steps += 1;
+        }
+    }
+
+    fn step(&mut self, crashes: usize, clock_steps: usize) {
         if crashes > 0 && self.random.below(crashes) == 0 {
-            let node = self.random.below(NODES);
-            // Everything that ran there is gone, wherever it was.
-            self.tasks.retain(|(on, _)| *on != Some(node));
-            let new = self.node(node);
-            if let Some(old) = self.nodes.get_mut(node) {
-                *old = new;
-            }
-            self.report.crashes += 1;
+            self.crash();
+        }
+        if clock_steps > 0 && self.random.below(clock_steps) == 0 {
+            self.step_clock();
         }
         if self.random.below(4) == 0 {
             let millis = [1, 5, 40, 700][self.random.below(4)];
-            self.clock.pass(millis);
+            self.time.pass(millis);
         }
         if self.random.below(60) == 0 {
             self.give_signals();
@@ -352,11 +303,11 @@ impl World {
     /// Runs all work to its end without failures and crashes.
     fn heal(&mut self) -> Result<(), String> {
         self.store.heal();
-        *lock(&self.weather) = None;
+        self.provider.heal();
         for round in 0..400_000_u64 {
-            self.step(0);
+            self.step(0, 0);
             if round.is_multiple_of(500) {
-                self.clock.pass(1_000);
+                self.time.pass(1_000);
                 let busy = self.tasks.iter().any(|(on, _)| on.is_some());
                 if !busy && self.is_quiet() {
                     return Ok(());
@@ -442,144 +393,6 @@ pub(crate) fn is_final(outcome: &ChatTurnOutcome) -> bool {
         ChatTurnOutcome::Errored(turn) => turn.error_category == "turn_cancelled",
         _ => true,
     }
-}
-
-/// Returns whether the provider is away for a request, which it is once in so many times.
-fn is_away(weather: &Weather, one_in: usize) -> bool {
-    let mut weather = lock(weather);
-    weather
-        .as_mut()
-        .is_some_and(|random| random.below(one_in) == 0)
-}
-
-fn away() -> NodeError {
-    NodeError::new("the model is away").with_category("provider_unavailable")
-}
-
-/// Builds an agent whose input selects its behavior.
-fn graph(effects: Effects, weather: &Weather) -> CompiledGraph {
-    let (before, after) = (Arc::clone(weather), Arc::clone(weather));
-    let schema = StateSchema::new()
-        .with(messages_field())
-        .with(Field::new("approval", FieldType::String))
-        .with(
-            Field::new("orders", FieldType::List(ElementType::String))
-                .with_reducer(Reducer::Append),
-        )
-        .with(Field::new("turns", FieldType::Int));
-    let builder = GraphBuilder::new(schema)
-        .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&before)))
-        .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
-        .add_node_fn("hold", |ctx| async move {
-            let key = last(&ctx).1;
-            match ctx
-                .suspend(SignalDescriptor::new(format!("sig-{key}")))
-                .await {}
-        })
-        .add_node_fn("after", move |ctx| resumed(ctx, Arc::clone(&after)))
-        .entry("model")
-        .add_conditional_edge(
-            "model",
-            [EdgeTarget::node("tools"), EdgeTarget::node("hold"), END],
-            |state| {
-                let messages = state.list_of::<ChatMessage>("messages");
-                match messages.and_then(List::last) {
-                    Some(last) if !last.tool_calls.is_empty() => EdgeTarget::node("tools"),
-                    Some(last) if last.text().starts_with("pending") => EdgeTarget::node("hold"),
-                    _ => END,
-                }
-            },
-        )
-        .add_edge("tools", "model")
-        .add_edge("hold", "after")
-        .add_edge("after", END);
-    let ids = Arc::new(AtomicU64::new(0));
-    match builder.compile(move || format!("run-{}", ids.fetch_add(1, Ordering::Relaxed))) {
-        Ok(graph) => graph,
-        Err(error) => unreachable!("{error}"),
-    }
-}
-
-/// Returns the command and the key of the last user message.
-fn last(ctx: &NodeContext) -> (String, String) {
-    let messages = ctx.state().list_of::<ChatMessage>("messages");
-    let mut said = messages.into_iter().flatten().rev();
-    let said = said.find(|message| message.role == Role::User);
-    let said = said.map(ChatMessage::text).unwrap_or_default();
-    let (kind, key) = said.split_once(' ').unwrap_or_default();
-    (kind.to_owned(), key.to_owned())
-}
-
-async fn resumed(ctx: NodeContext, weather: Weather) -> Result<Update, NodeError> {
-    if is_away(&weather, 4) {
-        return Err(away());
-    }
-    let approval = ctx.state().json("approval").and_then(Value::as_str);
-    let reply = ChatMessage::assistant(format!("resumed with {}", approval.unwrap_or("")));
-    ctx.journal(reply.to_json()).await?;
-    Ok(Update::new().with("messages", vec![reply]))
-}
-
-async fn model(ctx: NodeContext, weather: Weather) -> Result<Update, NodeError> {
-    give_way(2).await;
-    let (kind, key) = last(&ctx);
-    let messages = ctx.state().list_of::<ChatMessage>("messages");
-    let answered = messages
-        .and_then(List::last)
-        .is_some_and(|last| last.role == Role::Tool);
-    let turns = ctx
-        .state()
-        .json("turns")
-        .and_then(Value::as_u64)
-        .unwrap_or(0);
-    if (kind == "fail" && is_away(&weather, 2)) || (answered && is_away(&weather, 3)) {
-        return Err(away());
-    }
-    // A call with an unknown outcome is not repeated without a person.
-    let is_guarded = Continuation::from_metadata(ctx.metadata())
-        .is_some_and(|continuation| !continuation.guarded.is_empty());
-    let reply = match kind.as_str() {
-        "empty" => return Ok(Update::new()),
-        "tool" | "tools" if !answered && !is_guarded => {
-            let calls = if kind == "tool" { 1 } else { 3 };
-            // The call id contains the invocation, which distinguishes an effect from its repetition.
-            let calls: Vec<_> = (0..calls)
-                .map(|n| {
-                    let id = format!("{key}-{}-{n}", ctx.invocation_id());
-                    logue_message::ToolCall::new(id, "work", "{}")
-                })
-                .collect();
-            ChatMessage::assistant("").with_tool_calls(calls)
-        }
-        "wait" => ChatMessage::assistant(format!("pending {key}")),
-        _ => ChatMessage::assistant(format!("answer to {key}")),
-    };
-    // The decision precedes all work that depends on it.
-    ctx.journal(reply.to_json()).await?;
-    let update = Update::new().with("turns", json!(turns + 1));
-    if reply.tool_calls.is_empty() {
-        let update = update.with("orders", json!([key]));
-        return Ok(update.with("messages", vec![reply]));
-    }
-    Ok(update.with("messages", vec![reply]))
-}
-
-async fn tools(ctx: NodeContext, effects: Effects) -> Result<Update, NodeError> {
-    let messages = ctx.state().list_of::<ChatMessage>("messages");
-    let Some(last) = messages.and_then(List::last) else {
-        return Err(NodeError::new("no calls"));
-    };
-    let calls = last.tool_calls.clone();
-    let mut results = Vec::new();
-    for call in calls {
-        give_way(1).await;
-        *lock(&effects).entry(call.id.clone()).or_default() += 1;
-        give_way(1).await;
-        let result = ChatMessage::tool(call.id.clone(), "worked");
-        ctx.journal(result.to_json()).await?;
-        results.push(result);
-    }
-    Ok(Update::new().with("messages", results))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,6 +1,6 @@
 //! Worlds by seed. `SIM_SEED` runs one of them; `SIM_WORLDS` sets their number.
 
-use sim::{Settings, run, shrink};
+use sim::{Report, Settings, run, shrink};
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -14,27 +14,26 @@ fn the_laws_hold_in_every_world() {
         Some(_) => 1,
         None => number("SIM_WORLDS").unwrap_or(25),
     };
-    let (mut steps, mut crashes, mut completed, mut resumed, mut effects) = (0, 0, 0, 0, 0);
+    let mut all = Report::default();
     for seed in first..first + worlds {
         if let Ok(report) = run(seed, settings) {
-            steps += report.steps;
-            crashes += report.crashes;
-            completed += report.completed;
-            resumed += report.resumed;
-            effects += report.effects;
+            all.add(&report);
         } else {
             let (smallest, why) = shrink(seed, settings).unwrap();
             panic!("SIM_SEED={seed} breaks a law: {why}\nstill with {smallest:?}");
         }
     }
-    println!(
-        "{steps} steps, {crashes} crashes, {completed} completed, {resumed} resumed, {effects} effects"
-    );
+    println!("{all:?}");
     // A world in which nothing happens would keep every law.
     if worlds >= 25 {
+        assert!(all.steps > 100_000 && all.crashes > 100, "{all:?}");
+        assert!(all.completed > 100 && all.resumed > 20, "{all:?}");
         assert!(
-            steps > 100_000 && crashes > 100 && completed > 100 && resumed > 20 && effects > 100
+            all.effects > 100 && all.failed_after_effects > 20,
+            "{all:?}"
         );
+        assert!(all.clock_steps > 100, "{all:?}");
+        assert!(all.unacknowledged_commits > 20, "{all:?}");
     }
 }
 

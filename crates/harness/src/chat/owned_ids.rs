@@ -1,9 +1,9 @@
 //! Ids that no other harness creates.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use logue_graph::IdSource;
-use uuid::Uuid;
 
 /// The ids of one harness: those of its source, bound to the harness.
 ///
@@ -17,8 +17,8 @@ pub(super) struct OwnedIds {
 
 impl OwnedIds {
     pub(super) fn new(source: Arc<dyn IdSource>) -> Self {
-        let mut tag = Uuid::new_v4().simple().to_string();
-        tag.truncate(12);
+        // The keys of each state come from the randomness of the system.
+        let tag = format!("{:016x}", RandomState::new().hash_one(()));
         Self { source, tag }
     }
 
@@ -30,13 +30,17 @@ impl OwnedIds {
     /// Returns the id of an invocation. UUIDs are unique and stay as they are.
     pub(super) fn invocation(&self) -> String {
         let id = self.source.new_id();
-        match Uuid::try_parse(&id) {
-            Ok(_) => id,
-            Err(_) => self.bound(&id),
-        }
+        if is_uuid(&id) { id } else { self.bound(&id) }
     }
 
     fn bound(&self, id: &str) -> String {
         format!("{id}-{}", self.tag)
     }
+}
+
+/// Returns whether a text is a UUID in its usual spelling.
+fn is_uuid(text: &str) -> bool {
+    let lengths = text.split('-').map(str::len);
+    let digits = text.bytes().filter(|byte| *byte != b'-');
+    lengths.eq([8, 4, 4, 4, 12]) && digits.into_iter().all(|byte| byte.is_ascii_hexdigit())
 }

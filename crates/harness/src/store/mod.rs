@@ -41,7 +41,7 @@ pub use error::StoreError;
 pub use layer::StoreLayer;
 pub use memory::MemoryStore;
 #[cfg(feature = "system")]
-pub use process_leases::ProcessLeases;
+pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,

@@ -7,7 +7,21 @@ use std::time::Duration;
 use super::CancelMode;
 use super::{Lease, LeaseResult, SharedStore, Store, StoreLayer, StoreResult, clock_of};
 use crate::clock::Timestamp;
-use crate::machine::{Machine, elapsed};
+use crate::machine::Machine;
+
+/// A clock of leases, and the processes that share it.
+///
+/// The machine's own one is the default of [`ProcessLeases`]; a simulation has others.
+pub trait LeaseClock: Send + Sync {
+    /// Returns the time, which no change of a wall clock affects.
+    fn now(&self) -> Timestamp;
+
+    /// Returns the name of an owner of this process, which states the clock ([`clock_of`]).
+    fn owner(&self, owner: &str) -> String;
+
+    /// Returns whether the process of another owner of this clock has ended.
+    fn is_gone(&self, owner: &str) -> bool;
+}
 
 /// A store whose leases do not depend on wall clocks.
 ///
@@ -20,7 +34,9 @@ use crate::machine::{Machine, elapsed};
 /// [`release_all`](Self::release_all) gives the sessions of a process that ends to the next one.
 pub struct ProcessLeases {
     inner: SharedStore,
-    machine: Machine,
+    clock: Box<dyn LeaseClock>,
+    /// The name of the clock.
+    name: String,
     held: Mutex<Vec<Lease>>,
     /// The foreign leases that were seen: owner, end and the time when they were first seen so.
     seen: Mutex<HashMap<String, (String, Timestamp, Timestamp)>>,
@@ -29,9 +45,15 @@ pub struct ProcessLeases {
 impl ProcessLeases {
     /// Wraps a store.
     pub fn new(inner: SharedStore) -> Self {
+        Self::with_clock(inner, Machine::this())
+    }
+
+    /// Wraps a store, with leases by another clock than that of the machine.
+    pub fn with_clock(inner: SharedStore, clock: impl LeaseClock + 'static) -> Self {
         Self {
             inner,
-            machine: Machine::this(),
+            name: clock_of(&clock.owner("")).to_owned(),
+            clock: Box::new(clock),
             held: Mutex::default(),
             seen: Mutex::default(),
         }
@@ -49,10 +71,10 @@ impl ProcessLeases {
 
     /// Returns whether the owner of a lease can no longer renew it.
     fn is_gone(&self, session: &str, owner: &str, until: Timestamp, ttl: Duration) -> bool {
-        if clock_of(owner) == self.machine.boot() {
-            return self.machine.is_gone(owner);
+        if clock_of(owner) == self.name {
+            return self.clock.is_gone(owner);
         }
-        let now = elapsed();
+        let now = self.clock.now();
         let mut seen = lock(&self.seen);
         match seen.get(session) {
             Some((known, end, since)) if known == owner && *end == until => now >= since.after(ttl),
@@ -80,13 +102,15 @@ impl StoreLayer for ProcessLeases {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         Box::pin(async move {
-            let named = self.machine.owner(owner);
-            let mut acquired = self.inner.acquire(session, &named, elapsed(), ttl).await?;
+            let named = self.clock.owner(owner);
+            let now = self.clock.now();
+            let mut acquired = self.inner.acquire(session, &named, now, ttl).await?;
             if let LeaseResult::Held { owner, until } = &acquired
                 && self.is_gone(session, owner, *until, ttl)
             {
                 let gone = (owner.as_str(), *until);
-                let taken = self.inner.take_over(session, &named, gone, elapsed(), ttl);
+                let now = self.clock.now();
+                let taken = self.inner.take_over(session, &named, gone, now, ttl);
                 acquired = taken.await?;
             }
             if let LeaseResult::Lease(lease) = &acquired {
@@ -105,7 +129,7 @@ impl StoreLayer for ProcessLeases {
         _now: Timestamp,
         ttl: Duration,
     ) -> StoreResult<'a, Option<CancelMode>> {
-        self.inner.renew(lease, elapsed(), ttl)
+        self.inner.renew(lease, self.clock.now(), ttl)
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
@@ -120,7 +144,7 @@ impl StoreLayer for ProcessLeases {
 impl std::fmt::Debug for ProcessLeases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProcessLeases")
-            .field("machine", &self.machine)
+            .field("clock", &self.name)
             .finish_non_exhaustive()
     }
 }
