@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("0003.sql"),
     include_str!("0004.sql"),
     include_str!("0005.sql"),
+    include_str!("0006.sql"),
 ];
 
 /// Migrates the file to the current format, within the caller's transaction.

@@ -5,6 +5,7 @@ mod column;
 mod error;
 mod file;
 mod inbox;
+mod message_body;
 mod migration;
 #[cfg(test)]
 mod plans;
@@ -453,7 +454,7 @@ fn change(commit: Commit) -> Result<Change, StoreError> {
         messages: commit
             .messages
             .iter()
-            .map(written)
+            .map(message_body::written_message)
             .collect::<Result<_, _>>()?,
         fields: fields
             .map(|(name, value)| Ok((name.clone(), written(value)?)))

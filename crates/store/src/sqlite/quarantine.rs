@@ -2,12 +2,13 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::IntegrityFault;
-use rusqlite::types::{ToSql, Value, ValueRef};
+use rusqlite::types::{FromSql as _, ToSql, Value, ValueRef};
 use rusqlite::{Connection, params, params_from_iter};
 use serde_json::{Map, json};
 
 use super::column::{Range, TimestampColumn, position};
 use super::error::SqliteResult;
+use super::message_body::MessageBody;
 use super::seal::{self, Sealed};
 use super::verify::DamagedRow;
 
@@ -162,10 +163,8 @@ fn message_at(conn: &Connection, place: i64) -> SqliteResult<Option<serde_json::
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let ValueRef::Text(bytes) = row.get_ref(0)? else {
-        return Ok(None);
-    };
-    Ok(serde_json::from_slice(bytes).ok())
+    let body = MessageBody::column_result(row.get_ref(0)?);
+    Ok(body.ok().map(|body| body.0))
 }
 
 /// Returns the calls that the results after a place answer.

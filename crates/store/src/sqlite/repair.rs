@@ -21,7 +21,7 @@ use super::verify::{
     DamagedRow, ENTRY_RULES, INCONSISTENT, INVALID_LEASE, MAX_EPOCH, damaged_rows, entry_rows,
     missing_rows, rows_with, sessions, verify,
 };
-use super::{restore, schema};
+use super::{message_body, restore, schema};
 
 /// The maximum number of placeholders for consecutive missing records.
 const MAX_GAP: i64 = 10_000;
@@ -324,7 +324,7 @@ fn invalid_rows(
 ) -> SqliteResult<()> {
     let json = "is invalid JSON";
     let rules = [
-        (MESSAGE, "NOT json_valid(body)", json),
+        (MESSAGE, message_body::INVALID, json),
         (AUDIT, "NOT json_valid(body)", json),
         (WORK, "NOT json_valid(body)", json),
         (NOTE, "NOT json_valid(body)", json),

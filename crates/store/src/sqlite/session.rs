@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::column::{Count, Json, Range, TimestampColumn, limit};
 use super::error::SqliteResult;
+use super::message_body::MessageBody;
 use super::{inbox, seal};
 
 /// The state of a session that most operations require.
@@ -228,7 +229,7 @@ pub(super) fn history(
         )?
         .query_map(
             params![head.range.at(from)?, head.range.last(), limit(most)],
-            |row| row.get::<_, Json<Value>>(0).map(|json| json.0),
+            |row| row.get::<_, MessageBody>(0).map(|body| body.0),
         )?
         .collect::<Result<_, _>>()?;
     Ok(messages)

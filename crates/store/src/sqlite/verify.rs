@@ -8,9 +8,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::column::{Id, Range, position};
 use super::error::{SqliteError, SqliteResult};
-use super::schema;
 use super::seal::{self, Sealed};
 use super::tally::{self, Tally};
+use super::{message_body, schema};
 
 /// A row whose checksum differs from that of its content.
 pub(super) struct DamagedRow {
@@ -374,11 +374,15 @@ fn bodies(conn: &Connection, sid: i64, faults: &mut Vec<IntegrityFault>) -> Sqli
     let range = Range::from_session(sid)?;
     let inconsistent =
         format!("SELECT count(*) FROM suspension WHERE sid = ?3 AND ?1 <= ?2 AND ({INCONSISTENT})");
+    let invalid_messages = format!(
+        "SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND {}",
+        message_body::INVALID
+    );
     let checks = [
         (
             "message",
             "messages with invalid JSON",
-            "SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
+            invalid_messages.as_str(),
         ),
         (
             "audit",

@@ -102,7 +102,7 @@ pub(crate) async fn fill(path: &Path) -> Vec<&'static str> {
         .unwrap();
     drop(store);
     vec![
-        r#"content":"first-message""#,
+        "ufirst-message-again",
         "second-message-again",
         "third-message-again",
         "digest-of-second-message",
@@ -197,7 +197,7 @@ async fn an_edited_record_is_found_at_its_place() {
             Some(1),
         ),
         (
-            "UPDATE message SET body = replace(body, 'user', 'robot')",
+            r#"UPDATE message SET body = '{"role":"robot","content":"x"}' WHERE pos & 0xffffffff = 0"#,
             "message",
             Some(0),
         ),

@@ -104,7 +104,7 @@ fn a_later_format_is_refused() {
             refused,
             Err(StoreError::Newer {
                 found: 99,
-                known: 5
+                known: 6
             })
         ),
         "{refused:?}"

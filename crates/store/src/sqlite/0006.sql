@@ -1,0 +1,2 @@
+-- The body of a message with a role and a text may be one letter and the text: `u` for a user, `a` for
+-- an assistant, `s` for a system message. Existing bodies stay as they are.
