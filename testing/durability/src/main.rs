@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use logue_harness::chat::{
     ChatConfig, ChatEvent, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget,
 };
-use logue_harness::store::SharedStore;
+use logue_harness::store::{SessionFork, SharedStore};
 use logue_harness::{BoxFuture, Clock, Timestamp};
 use logue_message::ChatMessage;
 use logue_store::SqliteStore;
@@ -157,7 +157,9 @@ async fn act(chat: &ChatHarness<agent::Begun>, store: &SharedStore, line: &str) 
         }
         ["fork", session, upto, into] => {
             let upto = upto.parse().unwrap_or(0);
-            let forked = store.fork(session, upto, into, Machine.now()).await;
+            let forked = store
+                .fork(session, SessionFork::new(upto, into, Machine.now()))
+                .await;
             (
                 into,
                 forked.map_or_else(

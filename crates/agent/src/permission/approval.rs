@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use logue_graph::{SignalDescriptor, State};
+use logue_graph::{FieldValue, PausedRun, SignalDescriptor, State};
 use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
 use logue_message::{CallKind, ChatMessage, Role, ToolCall};
@@ -25,6 +25,7 @@ use crate::permission::decision_source::{DecisionSource, PermissionDecision};
 use crate::permission::edit::{EDITS, EditedCall, requested_arguments, stored_arguments};
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
+use crate::turn::progress::TURN;
 
 /// The field of the state, and of a signal's payload, with the decision.
 pub const APPROVAL: &str = "approval";
@@ -234,6 +235,24 @@ pub(crate) fn descriptor(
         signal_id: signal_id(invocation, n),
         metadata: Some(metadata),
     }
+}
+
+/// Completes the copy of a suspended turn, which has the id of a new invocation.
+///
+/// Returns the name of its signal. It belongs to
+/// [`fork_session`](logue_harness::chat::fork_session).
+pub fn rename_pending(paused: &mut PausedRun, _earlier: &str) -> String {
+    let id = paused.invocation_id().to_owned();
+    let mut turn = paused.field(TURN).map(FieldValue::to_json);
+    if let Some(Value::Object(turn)) = &mut turn {
+        // The limits of the turn count the requests before its copy.
+        turn.insert("invocation".to_owned(), json!(id));
+    }
+    let turn = turn.unwrap_or_default();
+    let approvals = turn.get("approvals").and_then(Value::as_u64);
+    let name = signal_id(&id, approvals.unwrap_or(1));
+    paused.set_field(TURN, turn);
+    name
 }
 
 fn signal_id(invocation: &str, n: u64) -> String {

@@ -43,7 +43,8 @@ pub(crate) fn next_calls(
         pending.filter(|gated| is_open(&gated.call)).collect()
     } else {
         let mut latest_first = conversation.iter().rev();
-        let answer = latest_first.find(|message| !message.tool_calls.is_empty());
+        // Another turn may have come after a suspended one.
+        let answer = latest_first.find(|message| message.tool_calls.iter().any(is_open));
         let calls = answer.into_iter().flat_map(|answer| &answer.tool_calls);
         let calls = calls.filter(|call| is_open(call)).cloned();
         calls.map(undecided).collect()

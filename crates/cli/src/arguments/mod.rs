@@ -37,7 +37,8 @@ pub(crate) use run::RunArgs;
 pub(crate) use scan::ScanArgs;
 pub(crate) use sessions::{
     CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, RecoverArgs, RepairArgs,
-    RetryArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
+    RerunArgs, RetryArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs, SignalArgs, StoreArgs,
+    VerifyArgs,
 };
 pub(crate) use start_role::StartRole;
 pub(crate) use tokens::{CountArgs, DecodeArgs, EncodeArgs, RenderArgs, TokensCommand};

@@ -221,6 +221,7 @@ pub(crate) enum SessionsCommand {
     Show(ShowArgs),
     Outcomes(OutcomesArgs),
     Fork(ForkArgs),
+    Rerun(RerunArgs),
     Retry(RetryArgs),
     Recover(RecoverArgs),
     Export(ExportArgs),
@@ -258,6 +259,10 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) audit: bool,
 
+    /// Show the numbered steps of the turns, with their turns, times and states
+    #[arg(long, conflicts_with = "audit")]
+    pub(crate) steps: bool,
+
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
@@ -291,6 +296,8 @@ pub(crate) struct OutcomesArgs {
 }
 
 /// Copy a session under a new id
+///
+/// A call without a result in the copy gets the result `E-TOOL-CANCELLED`.
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
     /// Id of the existing session
@@ -300,11 +307,60 @@ pub(crate) struct ForkArgs {
     pub(crate) new: String,
 
     /// Copy only the first N messages
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "step")]
     pub(crate) messages: Option<u64>,
+
+    /// Copy only the messages up to step S of `sessions show --steps`
+    #[arg(long, value_name = "S")]
+    pub(crate) step: Option<u64>,
+
+    /// Copy waiting turns too, and print the signals that the copies wait for
+    #[arg(long)]
+    pub(crate) with_pending: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// Continue a turn from one of its steps in a new session
+///
+/// Prints the answer. The new session keeps the messages up to step S of `sessions show --steps`; the existing one does
+/// not change. No tool runs whose result precedes S. A call at S runs again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue sessions rerun ops --step 3\n  \
+    logue sessions rerun ops --step 4 --edit arguments.json --into ops-2")]
+pub(crate) struct RerunArgs {
+    /// Id of the existing session
+    pub(crate) session: String,
+
+    /// Step to continue from
+    #[arg(long, value_name = "S")]
+    pub(crate) step: u64,
+
+    /// Replace the text of the step, or the arguments of a call, by FILE (`-`: standard input)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) edit: Option<PathBuf>,
+
+    /// Id of the new session [default: a generated one, which is printed]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) into: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) crash: CrashArgs,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    #[command(flatten)]
+    pub(crate) model_args: ModelArgs,
+
+    /// Print events as JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Try the latest turn of a session again and print the answer

@@ -91,6 +91,15 @@ impl Output {
         }
     }
 
+    /// Reports the session that a command created under a generated or given id.
+    pub(crate) fn branched(&self, session: &str) {
+        if self.json {
+            self.emit(&json!({"event": "session.created", "session_id": session}));
+        } else {
+            print_error(&format!("new session: {}\n", escape_line(session)));
+        }
+    }
+
     /// Reports that the prompt was rewritten; its file stays unchanged.
     pub(crate) fn refined(&self, prompt: &str, file: &str) {
         if self.json {

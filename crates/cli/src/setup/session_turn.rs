@@ -32,6 +32,7 @@ pub(crate) fn report_outcome(
             output.cancelled(exit, None);
             return Ok(exit);
         }
+        Ok(Ended::Created) => return Ok(Exit::Done),
         Ok(Ended::Turn { outcome, session }) => match *outcome {
             ChatTurnOutcome::Errored(turn) => {
                 let failure = failed(&turn, store);
@@ -72,6 +73,8 @@ pub(crate) enum Ended {
         outcome: Box<ChatTurnOutcome>,
         session: String,
     },
+    /// A session was created in which nothing has to run.
+    Created,
     /// A signal of the system ended the process.
     Signalled(Exit),
 }

@@ -6,6 +6,7 @@ mod approvals;
 mod asking;
 mod audit;
 mod bad_prompts;
+mod branches;
 mod browser;
 mod call_verdicts;
 mod calls;

@@ -225,6 +225,17 @@ impl PausedRun {
         }
     }
 
+    /// Makes the run one of another invocation and session.
+    pub fn rename(&mut self, invocation_id: &str, session_id: &str) {
+        invocation_id.clone_into(&mut self.invocation_id);
+        self.session_id = Some(session_id.to_owned());
+    }
+
+    /// Makes the run wait for a signal of another name.
+    pub fn rename_signal(&mut self, signal_id: &str) {
+        signal_id.clone_into(&mut self.descriptor.signal_id);
+    }
+
     /// Replaces the whole outermost state by one in another version of the schema.
     pub fn migrate(&mut self, fields: Update, schema_version: Option<&str>) {
         self.schema_version = schema_version.map(str::to_owned);

@@ -1,17 +1,17 @@
 //! The basis of a turn: what its entry asks for, and what had happened in it before.
 
-use logue_message::ToolCall;
+use logue_message::{ChatMessage, ToolCall};
 use serde_json::{Map, Value};
 
 use crate::store::{ClaimedEntry, EntryPayload, StoreError};
 
-use super::Inner;
 use super::builder::MAX_RECOVERIES;
 use super::continuation::{Continuation, calls_from_json};
 use super::failure::Failure;
 use super::open::{Opened, message_from_json};
 use super::options::OnCrash;
 use super::recovery::Journalled;
+use super::{Inner, MESSAGES};
 
 /// The data that a turn begins with.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub(super) struct TurnBasis {
     pub(super) continued: bool,
     /// The calls that it may not repeat without a person.
     pub(super) guarded: Vec<ToolCall>,
+    /// The calls of the history that it runs first, until its journal contains them.
+    pub(super) unnoted: Vec<ToolCall>,
 }
 
 impl<E: Send + 'static> Inner<E> {
@@ -53,12 +55,17 @@ impl<E: Send + 'static> Inner<E> {
                 said,
                 upto,
                 guarded,
+                open,
                 ..
             }) => {
                 basis.continued = true;
                 basis.guarded = calls_from_json(guarded);
                 basis.said = *said;
-                if *upto != opened.seq {
+                if *upto == opened.seq {
+                    if claimed.notes.is_empty() {
+                        basis.unnoted = calls_of(opened, open);
+                    }
+                } else {
                     let said = match said {
                         Some(said) => *said,
                         None => self.first_said(session, invocation_id).await?,
@@ -127,6 +134,19 @@ impl<E: Send + 'static> Inner<E> {
             _ => journalled.recoveries >= MAX_RECOVERIES,
         }
     }
+}
+
+/// The latest calls of the history with these ids.
+fn calls_of(opened: &Opened, ids: &[String]) -> Vec<ToolCall> {
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let messages = opened.state.list_of::<ChatMessage>(MESSAGES);
+    let mut latest_first = messages.into_iter().flatten().rev();
+    let is_open = |call: &&ToolCall| ids.contains(&call.id);
+    let caller = latest_first.find(|message| message.tool_calls.iter().any(|call| is_open(&call)));
+    let calls = caller.into_iter().flat_map(|caller| &caller.tool_calls);
+    calls.filter(is_open).cloned().collect()
 }
 
 impl TurnBasis {

@@ -70,6 +70,7 @@
 //! ```
 
 mod basis;
+mod branch;
 mod builder;
 mod cancel;
 mod continuation;
@@ -87,8 +88,10 @@ mod retry;
 mod send;
 mod signal;
 mod state_cache;
+mod steps;
 mod stream;
 mod subscribe;
+mod timeline;
 mod trace;
 mod turn;
 
@@ -96,6 +99,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+pub use branch::{
+    BranchError, BranchPoint, PendingRename, SessionBranch, fork_session, rerun_session,
+};
 pub use builder::{ChatGraphError, ChatHarnessBuilder, messages_field};
 pub use continuation::Continuation;
 pub use options::{
@@ -106,6 +112,7 @@ pub use records::check_records;
 pub use recovery::TurnNote;
 pub use retry::{RetryError, UnfinishedTurn};
 pub use signal::{SignalError, SignalTarget};
+pub use steps::{SessionStep, StepKind, StepState, StepTurn, session_steps};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;
 

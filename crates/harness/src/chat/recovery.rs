@@ -182,6 +182,34 @@ impl Batch {
     }
 }
 
+/// Messages of a journal, and the calls of the last of them.
+#[derive(Debug, Default)]
+pub(super) struct NotedPart<'a> {
+    pub(super) messages: Vec<&'a ChatMessage>,
+    batch: Option<&'a Batch>,
+    results: Vec<&'a ChatMessage>,
+}
+
+impl<'a> NotedPart<'a> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &'a ToolCall> + use<'a> {
+        self.batch.into_iter().flat_map(|batch| &batch.calls)
+    }
+
+    /// The result of a call, if it has one.
+    pub(super) fn result(&self, call_id: &str) -> Option<&'a ChatMessage> {
+        let mut results = self.results.iter().copied();
+        results.find(|result| result.tool_call_id.as_deref() == Some(call_id))
+    }
+
+    /// Returns whether a call was started.
+    pub(super) fn is_started(&self, call_id: &str) -> bool {
+        let mut calls = self.calls();
+        let call = calls.find(|call| call.id == call_id);
+        let started = call.zip(self.batch);
+        started.is_some_and(|(call, batch)| batch.is_started(call))
+    }
+}
+
 impl Journalled {
     /// Reads the notes of a turn.
     pub(super) fn from_notes(notes: &[Value]) -> Result<Self, Failure> {
@@ -196,7 +224,8 @@ impl Journalled {
         Ok(journalled)
     }
 
-    fn add(&mut self, note: TurnNote) {
+    /// Adds a note that is in the journal.
+    pub(super) fn add(&mut self, note: TurnNote) {
         match note {
             TurnNote::Message(message) => self.push(message, false),
             TurnNote::Step { message, fields } => {
@@ -255,6 +284,38 @@ impl Journalled {
             started: BTreeSet::new(),
             answered: BTreeSet::new(),
         });
+    }
+
+    /// The messages so far, each time with the calls after them.
+    pub(super) fn parts(&self) -> Vec<NotedPart<'_>> {
+        let mut batches = self.batches.iter();
+        let mut parts: Vec<NotedPart<'_>> = Vec::new();
+        if self.continued.is_some() {
+            parts.push(NotedPart {
+                batch: batches.next(),
+                ..NotedPart::default()
+            });
+        }
+        for Noted { message, .. } in &self.messages {
+            if message.role == Role::Tool {
+                let id = message.tool_call_id.as_deref().unwrap_or_default();
+                let mut latest_first = parts.iter_mut().rev();
+                if let Some(part) = latest_first.find(|part| part.calls().any(|one| one.id == id)) {
+                    part.results.push(message);
+                }
+                continue;
+            }
+            if parts.last().is_none_or(|part| part.batch.is_some()) {
+                parts.push(NotedPart::default());
+            }
+            if let Some(part) = parts.last_mut() {
+                part.messages.push(message);
+                if !message.tool_calls.is_empty() {
+                    part.batch = batches.next();
+                }
+            }
+        }
+        parts
     }
 
     /// Returns whether something was said or done.

@@ -65,11 +65,16 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// Nothing failed, or the store cannot be read.
     pub async fn retry_streaming(&self, session_id: &str) -> Result<TurnStream<E>, RetryError> {
         let entry = self.inner.retry_latest(session_id).await?;
+        Ok(self.entry_streaming(session_id, entry))
+    }
+
+    /// Processes an entry of the inbox as a stream, which ends with its outcome.
+    pub fn entry_streaming(&self, session_id: &str, entry: u64) -> TurnStream<E> {
         let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
-        Ok(TurnStream::from_turn(|sink| async move {
+        TurnStream::from_turn(move |sink| async move {
             sink.emit(ChatEvent::Accepted { entry });
             inner.settled(&session, entry, &sink).await
-        }))
+        })
     }
 
     /// The latest turn of a session, if it failed and nothing came after it.
@@ -240,12 +245,24 @@ fn said(failed: &StoredOutcome, work: Option<&EntryPayload>) -> Option<u64> {
 fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayload {
     let resumable = failed.body.get(RESUMABLE);
     let said = said(failed, work.as_ref());
+    let mut unstarted = Vec::new();
     let decision = match work {
         // A signal of a turn in which nothing happened keeps its suspension.
         Some(work @ (EntryPayload::Message { .. } | EntryPayload::Quarantined)) => return work,
         Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() => return work,
         Some(EntryPayload::Resume { payload, .. }) => Some(payload),
-        Some(EntryPayload::Continue { decision, .. }) => decision,
+        Some(EntryPayload::Continue {
+            decision,
+            upto,
+            open,
+            ..
+        }) => {
+            // Otherwise its calls have results.
+            if upto == failed.replies_to {
+                unstarted = open;
+            }
+            decision
+        }
         None => None,
     };
     let guarded = resumable.and_then(|resumable| resumable.get("guarded")?.as_array());
@@ -255,5 +272,6 @@ fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayloa
         upto: failed.replies_to,
         guarded: guarded.cloned().unwrap_or_default(),
         decision,
+        open: unstarted,
     }
 }

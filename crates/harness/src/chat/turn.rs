@@ -1,6 +1,6 @@
 //! One turn: from an entry of the inbox to its commit.
 
-use logue_message::ChatMessage;
+use logue_message::{ChatMessage, Content, Role};
 use serde_json::Map;
 use tracing::{Instrument as _, Span};
 
@@ -13,11 +13,12 @@ use crate::turns::DispatchPath;
 use logue_graph::RunOutcome;
 
 use super::Inner;
+use super::basis::TurnBasis;
 use super::ending::{TurnCommit, mark_transient, should_requeue};
 use super::failure::Failure;
 use super::open::Opened;
 use super::outcome::ChatTurnOutcome;
-use super::recovery::{Journalled, Remains};
+use super::recovery::{Journalled, Remains, TurnNote};
 use super::stream::Sink;
 
 /// Returns the dispatch path of an entry in a loaded session.
@@ -150,7 +151,7 @@ impl<E: Send + 'static> Inner<E> {
             let basis = self.basis(&claimed, session, &opened).await?;
             Ok((opened, basis))
         };
-        let (opened, basis) = match begun.await {
+        let (opened, mut basis) = match begun.await {
             Ok(begun) => begun,
             Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
             Err(failure) => return self.give_up(lease, failure, &claimed).await,
@@ -161,6 +162,7 @@ impl<E: Send + 'static> Inner<E> {
         } else if claimed.recovered && self.ends_after_crash(&basis) {
             RunResult::Interrupted
         } else {
+            self.note_open_calls(lease, &claimed, &mut basis).await?;
             if claimed.recovered {
                 self.take_over(lease, &claimed, &basis.journalled).await?;
             }
@@ -175,6 +177,31 @@ impl<E: Send + 'static> Inner<E> {
             Err(failure) => self.give_up(lease, failure, &claimed).await,
         };
         ended.map(|outcome| outcome.with_path(path))
+    }
+
+    /// Notes the calls of the history with which a turn begins.
+    ///
+    /// Without the note, a crash would hide that they were started.
+    async fn note_open_calls(
+        &self,
+        lease: &Lease,
+        claimed: &ClaimedEntry,
+        basis: &mut TurnBasis,
+    ) -> Result<(), Failure> {
+        if basis.unnoted.is_empty() {
+            return Ok(());
+        }
+        let calls = ChatMessage::new(Role::Assistant, Content::Absent);
+        let calls = calls.with_tool_calls(std::mem::take(&mut basis.unnoted));
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+        let note = TurnNote::continuation_with_starts(&calls);
+        let noted = self.store.journal(lease, invocation_id, vec![note]).await;
+        noted.map_err(|error| Failure::save(&error, "session_save_failed"))?;
+        basis.journalled.add(TurnNote::Continuation {
+            calls,
+            starts_noted: true,
+        });
+        Ok(())
     }
 
     /// Notes that this owner continues a turn, before anything depends on it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityFault,
     IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter,
-    SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter,
+    SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use super::{Store, StoreResult};
 use crate::clock::Timestamp;
@@ -126,7 +126,7 @@ layer! {
     outcome_of(session: &'a str, entry: u64) -> Option<StoredOutcome>;
     list(filter: SessionFilter) -> Vec<SessionInfo>;
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
-    fork(session: &'a str, upto: u64, into: &'a str, now: Timestamp) -> ();
+    fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;

@@ -45,8 +45,8 @@ pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, NewOutcome, NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionInfo,
-    SignalResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
+    NewEntry, NewOutcome, NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionFork,
+    SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
 };
 
 use crate::clock::Timestamp;
@@ -303,18 +303,14 @@ pub trait Store: Send + Sync {
 
     /// Creates a session from a prefix of another one.
     ///
-    /// It receives the first `upto` messages, the fields and the labels.
+    /// It receives the first messages, the fields and the labels of the source, and what the fork
+    /// adds to them.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the source is missing, [`StoreError::Exists`] if the new session
-    /// exists, [`StoreError::Conflict`] if the history is shorter.
-    fn fork<'a>(
-        &'a self,
-        session: &'a str,
-        upto: u64,
-        into: &'a str,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()>;
+    /// or one of its waiting invocations exists, [`StoreError::Conflict`] if the history is shorter.
+    /// Nothing is created then.
+    fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()>;
 
     /// Removes a session and all its data, regardless of its owner. `false` if there was none.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;

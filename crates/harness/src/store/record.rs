@@ -40,6 +40,9 @@ pub enum EntryPayload {
         /// The fields of the signal with which it resumed, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Map<String, Value>>,
+        /// The ids of calls in the history that run first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        open: Vec<String>,
     },
     /// A payload that was damaged and is in quarantine. Its turn fails.
     Quarantined,
@@ -360,6 +363,37 @@ pub enum SignalResult {
     },
     /// No turn waits under that id.
     Unknown,
+}
+
+/// A session to create from a prefix of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionFork {
+    /// The id of the new session.
+    pub into: String,
+    /// The number of messages to copy.
+    pub upto: u64,
+    /// The messages after them.
+    pub messages: Vec<Value>,
+    /// The turns that wait for a signal in the new session, by their invocations.
+    pub suspended: Vec<(String, NewSuspension)>,
+    /// The first entry of its inbox.
+    pub work: Option<EntryPayload>,
+    /// The time of creation.
+    pub now: Timestamp,
+}
+
+impl SessionFork {
+    /// Creates a fork with the first `upto` messages.
+    pub fn new(upto: u64, into: impl Into<String>, now: Timestamp) -> Self {
+        Self {
+            into: into.into(),
+            upto,
+            messages: Vec::new(),
+            suspended: Vec::new(),
+            work: None,
+            now,
+        }
+    }
 }
 
 /// A filter for the suspensions to list.

@@ -1,6 +1,6 @@
 //! The audit: immutable records of decisions.
 
-use logue_harness::store::{AuditEntry, SharedStore};
+use logue_harness::store::{AuditEntry, SessionFork, SharedStore};
 use serde_json::json;
 
 use super::fixtures::{LATER, NOW, sound, turn};
@@ -55,7 +55,7 @@ pub(super) async fn records_go_with_their_session_only(store: SharedStore) -> Ch
     same("a session made by a record", actual, Some((false, 0, 0)))?;
     turn(&*store, "s", "i1", "x").await?;
     store.audit("s", "i1", vec![json!(1)], NOW).await?;
-    store.fork("s", 1, "f", NOW).await?;
+    store.fork("s", SessionFork::new(1, "f", NOW)).await?;
     same("of the copy", store.audited("f", 0, 9).await?, Vec::new())?;
     store.delete("f").await?;
     same("of the first", store.audited("s", 0, 9).await?.len(), 1)?;

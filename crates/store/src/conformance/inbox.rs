@@ -2,7 +2,7 @@
 
 use logue_harness::store::{
     CancelMode, EnqueueResult, EntryPayload, EntryState, MAX_SESSION_ID_BYTES, NewEntry,
-    SharedStore,
+    SessionFork, SharedStore,
 };
 use serde_json::Value;
 
@@ -168,6 +168,7 @@ pub(super) async fn a_turn_that_goes_on_keeps_its_invocation(store: SharedStore)
         upto: 0,
         guarded: Vec::new(),
         decision: None,
+        open: vec!["c2".to_owned()],
     };
     let put = NewEntry {
         work: work.clone(),
@@ -280,7 +281,9 @@ pub(super) async fn an_id_has_a_maximum_length(store: SharedStore) -> Checked {
     refused("an entry", put, "id too long")?;
     let label = store.set_label(&longer, "name", Value::Null, NOW).await;
     refused("a label", label, "id too long")?;
-    let fork = store.fork(&longest, 0, &longer, NOW).await;
+    let fork = store
+        .fork(&longest, SessionFork::new(0, &longer, NOW))
+        .await;
     refused("a fork", fork, "id too long")?;
     same("sessions", sound(&*store).await?.sessions, 1)
 }
@@ -292,6 +295,10 @@ pub(super) async fn an_empty_id_is_refused(store: SharedStore) -> Checked {
     let lease = store.acquire("", "owner", NOW, TTL).await;
     refused("a lease", lease, "not found")?;
     store.enqueue("s", entry("x")).await?;
-    refused("a fork", store.fork("s", 0, "", NOW).await, "not found")?;
+    refused(
+        "a fork",
+        store.fork("s", SessionFork::new(0, "", NOW)).await,
+        "not found",
+    )?;
     same("sessions", sound(&*store).await?.sessions, 1)
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, Commit, Disposition, EntryPayload, Lease, LeaseResult, MemoryStore, NewEntry,
-    NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SharedStore, Store, StoreError,
-    SuspensionFilter, SuspensionStatus,
+    NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionFork, SharedStore, Store,
+    StoreError, SuspensionFilter, SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -129,7 +129,11 @@ impl Player {
             }
             21 => {
                 let into = bits.pick(&SESSIONS, "s");
-                debug_text(store.fork(session, bits.below(6), into, now).await)
+                debug_text(
+                    store
+                        .fork(session, SessionFork::new(bits.below(6), into, now))
+                        .await,
+                )
             }
             // Deletion is rare, so that sessions grow.
             22 if bits.below(8) == 0 => debug_text(store.delete(session).await),

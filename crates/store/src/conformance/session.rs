@@ -2,7 +2,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Commit, IntegrityReport, SessionFilter, SharedStore, SignalResult, Store, SuspensionFilter,
+    Commit, EntryPayload, IntegrityReport, NewSuspension, SessionFilter, SessionFork, SharedStore,
+    SignalResult, Store, SuspensionFilter,
 };
 use serde_json::{Map, Value, json};
 
@@ -77,18 +78,22 @@ pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checke
 
     refused(
         "of nothing",
-        store.fork("none", 0, "f", NOW).await,
+        store.fork("none", SessionFork::new(0, "f", NOW)).await,
         "not found",
     )?;
-    refused("onto another", store.fork("s", 0, "s", NOW).await, "exists")?;
+    refused(
+        "onto another",
+        store.fork("s", SessionFork::new(0, "s", NOW)).await,
+        "exists",
+    )?;
     refused(
         "beyond the end",
-        store.fork("s", 5, "f", NOW).await,
+        store.fork("s", SessionFork::new(5, "f", NOW)).await,
         "conflict",
     )?;
     same("what that left", store.session("f").await?, None)?;
 
-    store.fork("s", 3, "f", LATER).await?;
+    store.fork("s", SessionFork::new(3, "f", LATER)).await?;
     let expected: Vec<Value> = history(&*store, "s").await?.into_iter().take(3).collect();
     same("its history", history(&*store, "f").await?, expected)?;
     let info = store.session("f").await?;
@@ -121,7 +126,8 @@ pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checke
     same("the origin", history(&*store, "s").await?.len(), 4)?;
     store.delete("s").await?;
     same("its own history", history(&*store, "f").await?.len(), 4)?;
-    store.fork("f", 0, "empty", NOW).await?;
+    a_fork_has_what_it_adds(&*store).await?;
+    store.fork("f", SessionFork::new(0, "empty", NOW)).await?;
     same("an empty one", history(&*store, "empty").await?, Vec::new())?;
     sound(&*store).await.map(drop)
 }
@@ -253,4 +259,59 @@ pub(super) async fn a_sound_store_has_no_faults(store: SharedStore) -> Checked {
     same("all", counts(None).await?, (2, 6))?;
     same("one", counts(Some("a")).await?, (1, 4))?;
     same("none", counts(Some("c")).await?, (0, 0))
+}
+
+/// Checks the messages, the waiting turn and the entry that a fork adds.
+async fn a_fork_has_what_it_adds(store: &dyn Store) -> Checked {
+    let suspension = NewSuspension {
+        signal_id: "go".to_owned(),
+        metadata: None,
+        record: json!({ "left": 1 }),
+    };
+    let fork = |into: &str, invocation: &str| SessionFork {
+        messages: vec![user_message("added")],
+        suspended: vec![(invocation.to_owned(), suspension.clone())],
+        work: Some(EntryPayload::Message {
+            message: user_message("first"),
+        }),
+        ..SessionFork::new(1, into, LATER)
+    };
+    store.fork("f", fork("added", "waits")).await?;
+    same("its messages", history(store, "added").await?.len(), 2)?;
+    same(
+        "the added message",
+        history(store, "added").await?.pop(),
+        Some(user_message("added")),
+    )?;
+    let waiting = store.suspension("waits").await?;
+    let waiting = waiting.map(|one| (one.session, one.signal_id, one.record, one.since));
+    let expected = ("added", "go", json!({ "left": 1 }), LATER);
+    let expected = (
+        expected.0.to_owned(),
+        expected.1.to_owned(),
+        expected.2,
+        expected.3,
+    );
+    same("the waiting turn", waiting, Some(expected))?;
+    let entries = store.inbox("added").await?;
+    same("its inbox", entries.len(), 1)?;
+    let taken = store.fork("f", fork("twice", "waits")).await;
+    refused("a taken invocation", taken, "exists")?;
+    same("what that left", store.session("twice").await?, None)?;
+    let signalled = store.signal("waits", Some("go"), Map::new(), LATER).await?;
+    let is_second = matches!(
+        signalled,
+        SignalResult::Entry {
+            entry: 2,
+            is_new: true,
+            ..
+        }
+    );
+    same("the signal", is_second, true)?;
+    store.delete("added").await?;
+    same(
+        "the end of its turn",
+        store.suspension("waits").await?,
+        None,
+    )
 }

@@ -4,6 +4,7 @@ mod audit;
 mod column;
 mod error;
 mod file;
+mod fork;
 mod inbox;
 mod message_body;
 mod migration;
@@ -28,8 +29,8 @@ use logue_harness::Timestamp;
 use logue_harness::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, Store, StoreError,
+    StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -356,15 +357,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn fork<'a>(
-        &'a self,
-        session: &'a str,
-        upto: u64,
-        into: &'a str,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()> {
-        let (session, into) = (session.to_owned(), into.to_owned());
-        self.write(move |conn| session::fork(conn, &session, upto, &into, now))
+    fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
+        let session = session.to_owned();
+        self.prepared(fork::Fork::new(fork), move |conn, fork| {
+            fork::fork(conn, &session, fork)
+        })
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {

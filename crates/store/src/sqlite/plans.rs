@@ -8,15 +8,15 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, Commit, Disposition, EntryPayload, LeaseResult, NewEntry, NewOutcome,
-    NewSuspension, OutcomeKind, SuspensionFilter, SuspensionStatus,
+    NewSuspension, OutcomeKind, SessionFork, SuspensionFilter, SuspensionStatus,
 };
 use rusqlite::Connection;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use serde_json::{Map, Value, json};
 
 use super::{
-    SqliteResult, arrival, audit, change, inbox, migration, seal, session, stored_work, suspension,
-    tally, turn,
+    SqliteResult, arrival, audit, change, fork, inbox, migration, seal, session, stored_work,
+    suspension, tally, turn,
 };
 
 #[test]
@@ -154,7 +154,7 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     session::info(conn, "s")?;
     session::history(conn, "s", 0, 9)?;
     session::set_label(conn, "s", "a", "1", now)?;
-    session::fork(conn, "s", 1, "t", now)?;
+    fork::fork(conn, "s", fork::Fork::new(SessionFork::new(1, "t", now))?)?;
     session::delete(conn, "s")?;
     Ok(())
 }

@@ -235,60 +235,6 @@ pub(super) fn history(
     Ok(messages)
 }
 
-pub(super) fn fork(
-    conn: &Connection,
-    session: &str,
-    upto: u64,
-    into: &str,
-    now: Timestamp,
-) -> SqliteResult<()> {
-    let origin = existing(conn, session)?;
-    if find(conn, into)?.is_some() {
-        return Err(StoreError::Exists {
-            what: format!("a session `{into}`"),
-        }
-        .into());
-    }
-    let copy = find_or_create(conn, into, now)?;
-    if upto > origin.seq {
-        return Err(StoreError::Conflict {
-            session: session.to_owned(),
-            expected: upto,
-            found: origin.seq,
-        }
-        .into());
-    }
-    conn.prepare_cached(
-        "UPDATE session SET (seq, has_state, schema_version) =
-             (SELECT ?3, has_state, schema_version FROM session WHERE sid = ?1)
-         WHERE sid = ?2",
-    )?
-    .execute(params![origin.sid, copy.sid, Count(upto)])?;
-    seal::seal_session(conn, copy.sid)?;
-    // A damaged row has no checksum in the copy: it does not become sound by being copied.
-    if upto > 0 {
-        conn.prepare_cached(
-            "INSERT INTO message SELECT pos - ?1 + ?2, body,
-                 CASE WHEN sum = row_sum(pos, body) THEN row_sum(pos - ?1 + ?2, body) END
-             FROM message WHERE pos BETWEEN ?1 AND ?3 ORDER BY pos",
-        )?
-        .execute(params![
-            origin.range.first(),
-            copy.range.first(),
-            origin.range.at(upto - 1)?
-        ])?;
-    }
-    for table in ["field", "label"] {
-        conn.prepare_cached(&format!(
-            "INSERT INTO {table} SELECT ?2, name, value,
-                 CASE WHEN sum = row_sum(sid, name, value) THEN row_sum(?2, name, value) END
-             FROM {table} WHERE sid = ?1"
-        ))?
-        .execute([origin.sid, copy.sid])?;
-    }
-    Ok(())
-}
-
 pub(super) fn delete(conn: &Connection, session: &str) -> SqliteResult<bool> {
     let Some(head) = find(conn, session)? else {
         return Ok(false);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use logue_harness::store::{Store, StoreError};
+use logue_harness::store::{SessionFork, Store, StoreError};
 use logue_store::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
@@ -61,7 +61,7 @@ async fn a_request_that_fails_does_not_spoil_those_beside_it() {
     let (one, two, three, four, five) = tokio::join!(
         store.enqueue("s", entry("one", None)),
         store.enqueue("", entry("refused", None)),
-        store.fork("s", 9, "half-made", NOW),
+        store.fork("s", SessionFork::new(9, "half-made", NOW)),
         store.set_label("s", "b", 2.into(), NOW),
         store.enqueue("s", entry("two", None)),
     );

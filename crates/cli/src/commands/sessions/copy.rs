@@ -1,4 +1,4 @@
-//! `logue sessions fork`, `export` and `import`: copies of a conversation.
+//! `logue sessions export` and `import`: copies of a conversation.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,12 +11,11 @@ use logue_source::escape_line;
 use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{ExportArgs, ForkArgs, ImportArgs};
+use crate::arguments::{ExportArgs, ImportArgs};
 use crate::commands::sessions::known;
 use crate::commands::sessions::show::messages;
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::{read_messages, write_messages};
-use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::files::{is_stdin, read_file};
 use crate::setup::session_agent::AGENT;
@@ -35,25 +34,6 @@ const FIELDS: [&str; 6] = [
     "tool_call_id",
     "name",
 ];
-
-pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, CliError> {
-    refuse_file(&arguments.session)?;
-    refuse_file(&arguments.new)?;
-    check_named(&arguments.new)?;
-    let info = known(&store, &arguments.session).await?;
-    let upto = arguments.messages.unwrap_or(info.seq);
-    if upto > info.seq {
-        let has = counted(amount(info.seq), "message");
-        let shown = shown_id(&info.session);
-        let message = format!("--messages {upto}: session `{shown}` has {has}");
-        let help = format!("name at most {}, or omit --messages to copy all", info.seq);
-        return Err(CliError::new(Exit::Usage, "usage", message).with_help(help));
-    }
-    let (session, new) = (&arguments.session, &arguments.new);
-    let forked = store.fork(session, upto, new, SystemClock.now()).await;
-    forked.map_err(|error| store_failure(&error))?;
-    Ok(Exit::Done)
-}
 
 pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;

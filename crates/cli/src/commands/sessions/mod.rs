@@ -1,12 +1,14 @@
 //! `logue sessions`: prints, copies, removes, verifies and repairs stored sessions.
 
 mod audit;
+mod branch;
 mod copy;
 mod list;
 mod outcomes;
 mod recover;
 mod retry;
 mod show;
+mod steps;
 mod verify;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -37,6 +39,9 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
                 }),
             }
         }
+        SessionsCommand::Show(arguments) if arguments.steps => {
+            with(&arguments.store, |store| steps::show(store, arguments))
+        }
         SessionsCommand::Show(arguments) => {
             with(&arguments.store, |store| show::show(store, arguments))
         }
@@ -44,8 +49,9 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
             outcomes::outcomes(store, arguments)
         }),
         SessionsCommand::Fork(arguments) => {
-            with(&arguments.store, |store| copy::fork(store, arguments))
+            with(&arguments.store, |store| branch::fork(store, arguments))
         }
+        SessionsCommand::Rerun(arguments) => branch::rerun(arguments),
         SessionsCommand::Retry(arguments) => retry::retry(arguments),
         SessionsCommand::Recover(arguments) => recover::recover(arguments),
         SessionsCommand::Export(arguments) => {

@@ -71,7 +71,20 @@ impl TurnFlags<'_> {
         settings: &Settings,
         output: &Arc<Output>,
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
-        let known = known(store, session).await?;
+        self.chat_of(store, session, session, settings, output)
+            .await
+    }
+
+    /// Prepares the chat of a session with the agent that `origin` remembers.
+    pub(super) async fn chat_of(
+        &self,
+        store: &SharedStore,
+        origin: &str,
+        session: &str,
+        settings: &Settings,
+        output: &Arc<Output>,
+    ) -> Result<ChatHarness<TurnEvent>, CliError> {
+        let known = known(store, origin).await?;
         let model = self.model_args.model.as_deref();
         let agent = Agent::new(session, Some(&known), None, model, &[])?;
         let command = SessionCommand {

@@ -18,8 +18,8 @@ use self::suspensions::Suspensions;
 use super::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter, SessionInfo, SignalResult, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, Store, StoreError,
+    StoreResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
 };
 use crate::clock::Timestamp;
 
@@ -307,14 +307,8 @@ impl Store for MemoryStore {
         })
     }
 
-    fn fork<'a>(
-        &'a self,
-        session: &'a str,
-        upto: u64,
-        into: &'a str,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()> {
-        self.with(move |data| data.fork(session, upto, into, now))
+    fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
+        self.with(move |data| data.fork(session, fork))
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
@@ -477,25 +471,31 @@ impl Data {
             .collect()
     }
 
-    fn fork(
-        &mut self,
-        session: &str,
-        upto: u64,
-        into: &str,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
+    fn fork(&mut self, session: &str, fork: SessionFork) -> Result<(), StoreError> {
         let origin = self
             .sessions
             .get(session)
             .ok_or_else(|| no_session(session))?;
+        let into = fork.into.as_str();
         check_session_id(into)?;
         if self.sessions.contains_key(into) {
             return Err(StoreError::Exists {
                 what: format!("a session `{into}`"),
             });
         }
-        let copy = origin.fork(session, upto, self.epochs, now)?;
-        self.sessions.insert(into.to_owned(), copy);
+        for (invocation_id, _) in &fork.suspended {
+            self.suspensions.expect_free(into, invocation_id, false)?;
+        }
+        let mut copy = origin.fork(session, fork.upto, self.epochs, fork.now)?;
+        copy.append(fork.messages);
+        if let Some(work) = fork.work {
+            copy.put(work, (None, None), fork.now);
+        }
+        for (invocation_id, suspension) in fork.suspended {
+            self.suspensions
+                .begin(into, &invocation_id, suspension, fork.now);
+        }
+        self.sessions.insert(fork.into, copy);
         Ok(())
     }
 

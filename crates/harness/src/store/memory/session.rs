@@ -386,6 +386,11 @@ impl Session {
         })
     }
 
+    /// Adds messages that no turn committed.
+    pub(super) fn append(&mut self, messages: Vec<Value>) {
+        self.history.extend(messages.into_iter().map(Arc::new));
+    }
+
     pub(super) fn info(&self, id: &str) -> SessionInfo {
         SessionInfo {
             session: id.to_owned(),
