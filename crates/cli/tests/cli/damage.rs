@@ -210,3 +210,41 @@ fn a_damaged_call_is_replaced_so_that_its_session_goes_on() {
         sent.stderr
     );
 }
+
+#[test]
+fn a_read_only_copy_is_shown_exported_verified_and_listed() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let sent = run(folder.path(), ["send", "--agent", "p.md", "s", "hello"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let copies = folder.path().join("copies");
+    fs::create_dir(&copies).unwrap();
+    let copy = copies.join("copy.db");
+    fs::copy(store_below(folder.path()).unwrap(), &copy).unwrap();
+    let set_read_only = |is_read_only| {
+        for path in [&copy, &copies] {
+            let mut permissions = fs::metadata(path).unwrap().permissions();
+            permissions.set_readonly(is_read_only);
+            fs::set_permissions(path, permissions).unwrap();
+        }
+    };
+    set_read_only(true);
+    let url = format!("sqlite:{}", copy.display());
+    for arguments in [
+        vec!["sessions", "show", "s"],
+        vec!["sessions", "show", "--audit", "s"],
+        vec!["sessions", "export", "s"],
+        vec!["sessions", "outcomes", "s"],
+        vec!["sessions", "verify"],
+        vec!["sessions", "list"],
+    ] {
+        let arguments: Vec<&str> = arguments.into_iter().chain(["--store", &url]).collect();
+        let ran = run(folder.path(), &arguments);
+        assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
+    }
+    let refused = run(folder.path(), ["send", "--store", &url, "s", "on"]);
+    let entries = fs::read_dir(&copies).unwrap().count();
+    set_read_only(false);
+    assert_eq!(refused.status, 4, "{}", refused.stderr);
+    assert!(refused.stderr.contains("read-only"), "{}", refused.stderr);
+    assert_eq!(entries, 1, "files were created beside the copy");
+}

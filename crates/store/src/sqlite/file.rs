@@ -10,7 +10,7 @@ use logue_harness::store::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{SqliteError, SqliteResult, database, file};
-use super::migration::{APPLICATION, foreign, migrate, no_database};
+use super::migration::{self, APPLICATION, foreign, migrate, no_database};
 use super::{seal, tally};
 
 /// The page size of a new file, in bytes.
@@ -87,7 +87,7 @@ pub(super) fn open(
         create(path)?;
     }
     let prepare = || -> SqliteResult<Connection> {
-        let conn = connect(path)?;
+        let conn = connect(path, Access::ReadWrite)?;
         let pages_now: i64 = with_busy_retry(busy_timeout, || {
             conn.pragma_query_value(None, "page_count", |row| row.get(0))
         })?;
@@ -119,10 +119,88 @@ pub(super) fn open(
     prepare().map_err(|error| error.into_store_error(path))
 }
 
-/// Opens a read-only connection.
-pub(super) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
+/// The access to the file that its permissions and its directory's allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    ReadWrite,
+    /// The file is read without writing anything, also beside it.
+    ReadOnly {
+        /// Whether no other program writes to it. Locks are then left out.
+        is_unused: bool,
+    },
+}
+
+/// Returns the access to a file without trying to write, if its permissions forbid that.
+pub(super) fn marked_read_only(path: &Path) -> Option<Access> {
+    let is_marked =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| found.permissions().readonly());
+    let is_marked = path.exists() && (is_marked(path) || is_marked(folder_of(path)));
+    is_marked.then(|| read_only(path))
+}
+
+/// Returns the access to a file that cannot be written.
+///
+/// A log beside it has changes of another program, which are read with it.
+pub(super) fn read_only(path: &Path) -> Access {
+    let log = fs::metadata(beside(path, "-wal"));
+    Access::ReadOnly {
+        is_unused: !log.is_ok_and(|log| log.len() > 0),
+    }
+}
+
+/// Checks that a file which cannot be written is a session store of the current format.
+pub(super) fn check_read_only(
+    path: &Path,
+    busy_timeout: Duration,
+    access: Access,
+) -> Result<(), StoreError> {
+    exists_as_ours(path)?;
+    let conn = open_reader(path, busy_timeout, access)?;
+    let found = migration::found(&conn).map_err(|error| error.into_store_error(path))?;
+    let known = migration::known();
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    if found < known {
+        return Err(StoreError::Unavailable {
+            message: format!(
+                "{}: cannot write, and the format {found} must be changed to {known}; copy the \
+                 file to a directory that can be written",
+                path.display()
+            ),
+            source: None,
+        });
+    }
+    Ok(())
+}
+
+/// Returns whether a failure to open for writing permits reading.
+pub(super) fn permits_reading(path: &Path, error: &StoreError) -> bool {
+    let StoreError::Unavailable {
+        source: Some(source),
+        ..
+    } = error
+    else {
+        return false;
+    };
+    let code = source
+        .downcast_ref::<rusqlite::Error>()
+        .and_then(rusqlite::Error::sqlite_error_code);
+    let is_refused = matches!(
+        code,
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+    );
+    is_refused && File::open(path).is_ok()
+}
+
+/// Opens a connection that changes nothing.
+pub(super) fn open_reader(
+    path: &Path,
+    busy_timeout: Duration,
+    access: Access,
+) -> Result<Connection, StoreError> {
     let prepare = || -> rusqlite::Result<Connection> {
-        let conn = connect(path)?;
+        let conn = connect(path, access)?;
         conn.pragma_update(None, "query_only", true)?;
         conn.busy_timeout(busy_timeout)?;
         Ok(conn)
@@ -161,15 +239,42 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
+fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match access {
+        Access::ReadWrite => {
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?
+        }
+        Access::ReadOnly { is_unused } => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(uri(path, is_unused), flags)?
+        }
+    };
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "foreign_keys", true)?;
     // Ids in files are data; functions named in a schema run only if they are harmless.
     conn.pragma_update(None, "trusted_schema", false)?;
     seal::register(&conn)?;
     Ok(conn)
+}
+
+/// Returns the URI of a file that is only read.
+fn uri(path: &Path, is_unused: bool) -> String {
+    let mut uri = "file:".to_owned();
+    for character in path.to_string_lossy().chars() {
+        match character {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            other => uri.push(other),
+        }
+    }
+    uri.push_str(if is_unused {
+        "?mode=ro&immutable=1"
+    } else {
+        "?mode=ro"
+    });
+    uri
 }
 
 /// Returns whether the file exists.
@@ -206,17 +311,23 @@ fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn create(path: &Path) -> Result<(), StoreError> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
+    let folder = folder_of(path);
+    if folder != Path::new(".") {
         private_folder(folder).map_err(|error| file(folder, error))?;
     }
     let made = private_file(path);
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(file(path, error)),
-        Ok(()) => sync_folder(folder.unwrap_or(Path::new("."))).map_err(|error| file(path, error)),
+        Ok(()) => sync_folder(folder).map_err(|error| file(path, error)),
+    }
+}
+
+/// Returns the directory of a file.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

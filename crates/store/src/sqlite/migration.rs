@@ -39,12 +39,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
         return Err(foreign(path).into());
     }
 
-    let known = u64::try_from(STEPS.len()).unwrap_or(u64::MAX);
-    let found: i64 =
-        conn.query_row("SELECT ifnull(max(version), 0) FROM migration", [], |row| {
-            row.get(0)
-        })?;
-    let found = found.unsigned_abs();
+    let (found, known) = (found(conn)?, known());
     if found > known {
         return Err(StoreError::Newer { found, known }.into());
     }
@@ -70,6 +65,20 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the format of a file.
+pub(super) fn found(conn: &Connection) -> SqliteResult<u64> {
+    let found: i64 =
+        conn.query_row("SELECT ifnull(max(version), 0) FROM migration", [], |row| {
+            row.get(0)
+        })?;
+    Ok(found.unsigned_abs())
+}
+
+/// Returns the current format.
+pub(super) fn known() -> u64 {
+    u64::try_from(STEPS.len()).unwrap_or(u64::MAX)
 }
 
 /// Returns the error for a file that is not an `SQLite` database.

@@ -37,6 +37,7 @@ use serde_json::{Map, Value};
 
 use self::column::written;
 use self::error::SqliteResult;
+use self::file::Access;
 use self::queue::Queue;
 use self::turn::{Change, DispositionRow, OutcomeRow};
 
@@ -101,12 +102,16 @@ impl SqliteOptions {
 pub struct SqliteStore {
     // The order matters: the last connection that closes empties the log into the file.
     readers: Queue,
-    writer: Queue,
+    /// `None` if the file is only read.
+    writer: Option<Queue>,
     path: PathBuf,
 }
 
 impl SqliteStore {
     /// Opens the file, and creates it and its directories if they are missing.
+    ///
+    /// A file that cannot be written, or is in a directory that cannot, is read without writing
+    /// anything; operations that write fail.
     ///
     /// Blocks, up to [`SqliteOptions::busy_timeout`] while other processes write.
     ///
@@ -125,10 +130,19 @@ impl SqliteStore {
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let pages = options.max_bytes.map(|bytes| bytes / file::PAGE);
-        let conn = file::open(path, options.busy_timeout, pages)?;
+        if let Some(access) = file::marked_read_only(path) {
+            return Self::read_only(path, options, access);
+        }
+        let conn = match file::open(path, options.busy_timeout, pages) {
+            Err(error) if file::permits_reading(path, &error) => {
+                return Self::read_only(path, options, file::read_only(path));
+            }
+            opened => opened?,
+        };
+        let timeout = options.busy_timeout;
         Ok(Self {
-            readers: Queue::to_read(options.readers, path, options.busy_timeout)?,
-            writer: Queue::to_write(conn, path, options.busy_timeout)?,
+            readers: Queue::to_read(options.readers, path, timeout, Access::ReadWrite)?,
+            writer: Some(Queue::to_write(conn, path, timeout)?),
             path: path.to_owned(),
         })
     }
@@ -138,11 +152,30 @@ impl SqliteStore {
         &self.path
     }
 
+    /// Opens a file that cannot be written.
+    fn read_only(path: &Path, options: SqliteOptions, access: Access) -> Result<Self, StoreError> {
+        file::check_read_only(path, options.busy_timeout, access)?;
+        Ok(Self {
+            readers: Queue::to_read(options.readers, path, options.busy_timeout, access)?,
+            writer: None,
+            path: path.to_owned(),
+        })
+    }
+
     fn write<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
-        self.writer.ask(operation)
+        match &self.writer {
+            Some(writer) => writer.ask(operation),
+            None => Box::pin(std::future::ready(Err(StoreError::Unavailable {
+                message: format!(
+                    "{}: cannot write: the file or its directory is read-only",
+                    self.path.display()
+                ),
+                source: None,
+            }))),
+        }
     }
 
     fn read<T: Send + 'static>(

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::{SqliteResult, database, file};
-use super::file::{Identity, open_reader, undo_if_failed, with_busy_retry};
+use super::file::{Access, Identity, open_reader, undo_if_failed, with_busy_retry};
 
 /// The maximum number of requests that share a transaction.
 const BATCH: usize = 256;
@@ -79,6 +79,7 @@ impl Queue {
         count: usize,
         path: &Path,
         busy_timeout: Duration,
+        access: Access,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -86,7 +87,7 @@ impl Queue {
         for _ in 0..count.max(1) {
             let (own, receiver) = (path.to_owned(), Arc::clone(&receiver));
             threads.push(start("store-reader", path, move || {
-                read_all(&own, &receiver, busy_timeout);
+                read_all(&own, &receiver, busy_timeout, access);
             })?);
         }
         Ok(Self {
@@ -267,7 +268,12 @@ fn give_back_spare_pages(conn: &Connection) -> SqliteResult<()> {
     Ok(())
 }
 
-fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, busy_timeout: Duration) {
+fn read_all(
+    path: &Path,
+    requests: &Mutex<Receiver<Box<dyn Job>>>,
+    busy_timeout: Duration,
+    access: Access,
+) {
     let mut conn = None;
     loop {
         let next = requests
@@ -279,7 +285,7 @@ fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, busy_timeout:
         };
         let failure = match conn
             .take()
-            .map_or_else(|| open_reader(path, busy_timeout), Ok)
+            .map_or_else(|| open_reader(path, busy_timeout, access), Ok)
         {
             Err(failure) => Some(failure),
             Ok(open) => {

@@ -12,6 +12,7 @@ mod loading;
 mod missing;
 mod owners;
 mod processes;
+mod read_only;
 mod repaired;
 mod resumed;
 mod spread;
