@@ -1,5 +1,6 @@
 //! What is stored, listed, copied, removed and checked.
 
+use std::fs;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -467,4 +468,33 @@ fn an_empty_id_is_wrong_usage_everywhere() {
             refused.stderr
         );
     }
+}
+
+#[test]
+fn a_session_of_more_than_64_mib_is_exported_and_imported() {
+    let folder = folder(&[]);
+    let file = folder.path().join("large.json");
+    let text = "x".repeat(2 << 20);
+    let message = |number: usize| {
+        let role = if number.is_multiple_of(2) {
+            "user"
+        } else {
+            "assistant"
+        };
+        format!(r#"{{"role":"{role}","content":"{number} {text}"}}"#)
+    };
+    let messages: Vec<String> = (0..34).map(message).collect();
+    let whole = format!("{{\"messages\":[{}]}}\n", messages.join(","));
+    fs::write(&file, &whole).unwrap();
+    let imported = run(folder.path(), ["sessions", "import", "large.json", "s"]);
+    assert_eq!(imported.status, 0, "{}", imported.stderr);
+    let exported = logue(folder.path())
+        .args(["sessions", "export", "s"])
+        .stdout(fs::File::create(folder.path().join("again.json")).unwrap())
+        .status()
+        .unwrap();
+    assert!(exported.success());
+    let again = fs::read_to_string(folder.path().join("again.json")).unwrap();
+    assert!(again.len() > 64 << 20, "{}", again.len());
+    assert!(again == whole, "the export differs");
 }

@@ -3,6 +3,8 @@
 mod audit;
 mod branch;
 mod copy;
+mod import;
+mod large_export;
 mod list;
 mod outcomes;
 mod recover;
@@ -58,7 +60,7 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
             with(&arguments.store, |store| copy::export(store, arguments))
         }
         SessionsCommand::Import(arguments) => {
-            with(&arguments.store, |store| copy::import(store, arguments))
+            with(&arguments.store, |store| import::import(store, arguments))
         }
         SessionsCommand::Rm(arguments) => with(&arguments.store, |store| remove(store, arguments)),
         SessionsCommand::Verify(arguments) => {
