@@ -7,6 +7,7 @@
 //! | `send SESSION KEY TEXT` | a message | `told KEY OUTCOME` |
 //! | `stream SESSION KEY TEXT` | a message, streamed | also `begun KEY` when its graph runs |
 //! | `signal SIGNAL WORD` | a signal with an approval | `told SIGNAL OUTCOME` |
+//! | `listen SESSION MS` | listens for a time | `heard OUTCOME` for each resumed turn |
 //! | `fork SESSION N INTO` | a copy of a history | `told INTO forked` |
 //!
 //! The tool appends a line with the call's id to the file `EFFECTS`, which is on the disk before the
@@ -167,6 +168,15 @@ async fn act(chat: &ChatHarness<agent::Begun>, store: &SharedStore, line: &str) 
                     |()| "forked".to_owned(),
                 ),
             )
+        }
+        ["listen", session, millis] => {
+            let heard = |outcome: &ChatTurnOutcome| println!("heard {}", tell(outcome));
+            let subscription = chat.subscribe(session, heard).await;
+            println!("listening {session}");
+            let time = Duration::from_millis(millis.parse().unwrap_or(1_000));
+            drop(tokio::time::timeout(time, chat.listen()).await);
+            drop(subscription);
+            (session, "listened".to_owned())
         }
         _ => ("?", format!("refused: {line}")),
     };

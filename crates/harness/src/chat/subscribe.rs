@@ -1,14 +1,21 @@
 //! Listeners for turns that resumed after a signal (harness-chat §8.2).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use crate::store::{OutcomeKind, StoreError, StoredOutcome};
 
+use super::failure::Failure;
 use super::outcome::ChatTurnOutcome;
 use super::{ChatHarness, Inner};
+
+/// The interval at which [`ChatHarness::listen`] looks for changes.
+const LOOK: Duration = Duration::from_millis(200);
+/// The number of outcomes that are read at once.
+const PAGE: usize = 100;
 
 type Callback = Arc<dyn Fn(&ChatTurnOutcome) + Send + Sync>;
 
@@ -66,6 +73,15 @@ impl Listeners {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The sessions with listeners.
+    fn sessions(&self) -> BTreeSet<String> {
+        let listeners = self.lock();
+        listeners
+            .values()
+            .map(|listener| listener.session.clone())
+            .collect()
+    }
+
     fn for_session(&self, session: &str) -> Vec<Arc<Listener>> {
         let listeners = self.lock();
         let mut of: Vec<_> = listeners
@@ -82,8 +98,10 @@ impl Listeners {
 impl<E: Send + 'static> ChatHarness<E> {
     /// Calls `callback` for each resumed turn of the session that completes or fails.
     ///
-    /// Only turns that end from now on count, each once. Turns of other processes are reported when
-    /// [`deliver_outcomes`](Self::deliver_outcomes) or a turn of this process looks for them.
+    /// Only turns that end from now on count, each once. Turns of other processes are reported while
+    /// [`listen`](Self::listen) runs, or when [`deliver_outcomes`](Self::deliver_outcomes) or a turn
+    /// of this process looks for them. A record that cannot be read is reported once, as an errored
+    /// turn of the category `session_load_failed`, and the later ones follow.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -127,6 +145,27 @@ impl<E: Send + 'static> ChatHarness<E> {
         }
     }
 
+    /// Delivers outcomes to all listeners as they are stored, also those of other processes.
+    ///
+    /// Runs until it is dropped: the caller spawns it. The store is looked at five times a second,
+    /// and read if it has changed.
+    pub async fn listen(&self) {
+        let inner = &self.inner;
+        let mut seen = None;
+        loop {
+            let version = inner.store.version().await.ok().flatten();
+            if version.is_none() || version != seen {
+                let mut is_delivered = true;
+                for session in inner.listeners.sessions() {
+                    is_delivered &= inner.deliver(&session).await.is_ok();
+                }
+                // A store that was away is looked at again.
+                seen = version.filter(|_| is_delivered);
+            }
+            inner.clock.sleep(LOOK).await;
+        }
+    }
+
     /// Delivers the outstanding outcomes of a session to its listeners.
     ///
     /// # Errors
@@ -167,28 +206,80 @@ impl<E: Send + 'static> ChatHarness<E> {
 
 impl<E: Send + 'static> Inner<E> {
     pub(super) async fn deliver(&self, session: &str) -> Result<(), StoreError> {
-        const PAGE: usize = 100;
         for listener in self.listeners.for_session(session) {
             let mut cursor = listener.cursor.lock().await;
             loop {
-                let page = self.store.outcomes_since(session, *cursor, PAGE).await?;
-                for stored in &page {
-                    if is_for_listeners(stored) {
-                        let outcome = self.outcome_with_messages(session, stored).await?;
-                        *cursor = stored.cursor;
+                let page = self.page_after(session, *cursor).await?;
+                let Some(page) = page else {
+                    break;
+                };
+                for read in page {
+                    let outcome = match read {
+                        Ok(stored) => {
+                            let outcome = self.reported(session, &stored).await?;
+                            *cursor = stored.cursor;
+                            outcome
+                        }
+                        Err(error) => {
+                            *cursor += 1;
+                            Some(self.errored(Failure::load(&error), None))
+                        }
+                    };
+                    if let Some(outcome) = outcome {
                         // A listener that panics harms neither the turn nor the other listeners.
                         drop(catch_unwind(AssertUnwindSafe(|| {
                             (listener.callback)(&outcome);
                         })));
                     }
-                    *cursor = stored.cursor;
-                }
-                if page.len() < PAGE {
-                    break;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The outcomes after a cursor; `None` if there are no more.
+    ///
+    /// A page with a record that cannot be read is read one by one, and that record is an error.
+    async fn page_after(
+        &self,
+        session: &str,
+        cursor: u64,
+    ) -> Result<Option<Vec<Result<StoredOutcome, StoreError>>>, StoreError> {
+        let mut page = self.store.outcomes_since(session, cursor, PAGE).await;
+        if matches!(page, Err(StoreError::Damaged(_))) {
+            page = self.store.outcomes_since(session, cursor, 1).await;
+        }
+        match page {
+            Ok(page) if page.is_empty() => Ok(None),
+            Ok(page) => Ok(Some(page.into_iter().map(Ok).collect())),
+            Err(error @ StoreError::Damaged(_)) => {
+                let info = self.store.session(session).await?;
+                if info.is_none_or(|info| info.cursor <= cursor) {
+                    return Err(error);
+                }
+                Ok(Some(vec![Err(error)]))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The outcome that listeners get of a stored one, if they get one.
+    async fn reported(
+        &self,
+        session: &str,
+        stored: &StoredOutcome,
+    ) -> Result<Option<ChatTurnOutcome>, StoreError> {
+        if !is_for_listeners(stored) {
+            return Ok(None);
+        }
+        match self.outcome_with_messages(session, stored).await {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(error @ StoreError::Damaged(_)) => {
+                let invocation = Some(stored.invocation_id.clone());
+                Ok(Some(self.errored(Failure::load(&error), invocation)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A stored outcome with the messages that are its own.

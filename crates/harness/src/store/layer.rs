@@ -128,6 +128,7 @@ layer! {
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
     fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
+    version() -> Option<u64>;
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;
     quarantine(faults: Vec<IntegrityFault>, now: Timestamp) -> RepairReport;

@@ -315,6 +315,11 @@ pub trait Store: Send + Sync {
     /// Removes a session and all its data, regardless of its owner. `false` if there was none.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
+    /// A number that differs after each change of the store, by any process.
+    ///
+    /// `None` if the store has none; a caller that follows the store then reads it each time.
+    fn version(&self) -> StoreResult<'_, Option<u64>>;
+
     /// Checks what can be checked of what is stored, of one session or of all: positions without
     /// gaps, no entry settled without its outcome, no suspension without its session, and the
     /// checksum of each record where the store has checksums.

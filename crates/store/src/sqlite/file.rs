@@ -148,7 +148,7 @@ pub(super) fn read_only(path: &Path) -> Access {
     }
 }
 
-/// Checks that a file which cannot be written is a session store of the current format.
+/// Checks that a file is a session store of the current format.
 pub(super) fn check_read_only(
     path: &Path,
     busy_timeout: Duration,

@@ -102,6 +102,8 @@ impl SqliteOptions {
 pub struct SqliteStore {
     // The order matters: the last connection that closes empties the log into the file.
     readers: Queue,
+    /// One connection, because each counts the changes by others from its own beginning.
+    observer: Queue,
     /// `None` if the file is only read.
     writer: Option<Queue>,
     path: PathBuf,
@@ -142,6 +144,7 @@ impl SqliteStore {
         let timeout = options.busy_timeout;
         Ok(Self {
             readers: Queue::to_read(options.readers, path, timeout, Access::ReadWrite)?,
+            observer: Queue::to_read(1, path, timeout, Access::ReadWrite)?,
             writer: Some(Queue::to_write(conn, path, timeout)?),
             path: path.to_owned(),
         })
@@ -157,6 +160,7 @@ impl SqliteStore {
         file::check_read_only(path, options.busy_timeout, access)?;
         Ok(Self {
             readers: Queue::to_read(options.readers, path, options.busy_timeout, access)?,
+            observer: Queue::to_read(1, path, options.busy_timeout, access)?,
             writer: None,
             path: path.to_owned(),
         })
@@ -400,6 +404,13 @@ impl Store for SqliteStore {
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
         let session = session.to_owned();
         self.write(move |conn| session::delete(conn, &session))
+    }
+
+    fn version(&self) -> StoreResult<'_, Option<u64>> {
+        self.observer.ask(|conn| {
+            let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            Ok(Some(version.unsigned_abs()))
+        })
     }
 
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {

@@ -1,11 +1,11 @@
 //! Rows that are gone, added or exchanged, and pages that cannot be read.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_graph::CountingIds;
-use logue_harness::chat::{ChatHarness, ChatTurnOutcome, RetryError, SendOptions};
+use logue_harness::chat::{ChatHarness, ChatTurnOutcome, RetryError, SendOptions, SignalTarget};
 use logue_harness::store::{SharedStore, Store, StoreError};
 use logue_message::ChatMessage;
 use logue_store::SqliteStore;
@@ -280,4 +280,66 @@ async fn a_turn_with_a_lost_note_does_not_repeat_its_calls() {
             .contains("quarantine"),
         "{outcome:?}"
     );
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_reported_once_and_the_later_ones_follow() {
+    let (_folder, path) = place();
+    let store: SharedStore = Arc::new(SqliteStore::open(&path).unwrap());
+    let session = chat(&store);
+    for _ in 0..4 {
+        let waits = session.send("s", ChatMessage::user("wait")).await;
+        let ChatTurnOutcome::Suspended(waits) = waits else {
+            panic!("{waits:?}");
+        };
+        let target = SignalTarget::Invocation(&waits.invocation_id);
+        let resumed = session
+            .signal(target, serde_json::Map::new())
+            .await
+            .unwrap();
+        assert_eq!(resumed.as_str(), "completed", "{resumed:?}");
+    }
+    // An outcome of an unknown kind, and an answer without a role.
+    edit(
+        &path,
+        "UPDATE entry SET kind = 9 WHERE pos & 0xffffffff = 4",
+    );
+    edit(
+        &path,
+        "UPDATE message SET body = '42' WHERE pos =
+             (SELECT (pos & ~0xffffffff) + replies_to - 1 FROM entry WHERE pos & 0xffffffff = 6)",
+    );
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let own = Arc::clone(&heard);
+    let subscription = session.subscribe_from("s", 0, move |outcome| {
+        own.lock().unwrap().push(match outcome {
+            ChatTurnOutcome::Errored(turn) => turn.error_category.clone(),
+            other => other.as_str().to_owned(),
+        });
+    });
+    for _ in 0..2 {
+        session.deliver_outcomes("s").await.unwrap();
+    }
+    let expected = [
+        "completed",
+        "session_load_failed",
+        "session_load_failed",
+        "completed",
+    ];
+    assert_eq!(*heard.lock().unwrap(), expected);
+    drop(subscription);
+}
+
+#[tokio::test]
+async fn the_version_changes_with_the_writes_of_others() {
+    let (_folder, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let other = SqliteStore::open(&path).unwrap();
+    let first = store.version().await.unwrap();
+    assert_eq!(store.version().await.unwrap(), first);
+    turn(&other, "s", "x").await.unwrap();
+    let second = store.version().await.unwrap();
+    assert_ne!(second, first);
+    turn(&store, "s", "x").await.unwrap();
+    assert_ne!(store.version().await.unwrap(), second);
 }

@@ -13,5 +13,6 @@ mod faults;
 mod fencing;
 mod killed;
 mod laws;
+mod listening;
 mod player;
 mod terminals;

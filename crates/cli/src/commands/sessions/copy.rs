@@ -2,22 +2,18 @@
 
 use logue_agent::is_pending;
 use logue_harness::store::SharedStore;
-use logue_message::{ChatMessage, ShapeError};
 use logue_source::{UntrustedEscaper, escape_line};
-use openchatml::project::JsonFormat;
-use serde_json::Value;
 
 use crate::arguments::ExportArgs;
+use crate::commands::sessions::exported::{JSON, typed};
 use crate::commands::sessions::known;
 use crate::commands::sessions::show::messages;
-use crate::conversion::form::Form;
 use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
 use crate::setup::store::store_failure;
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error, print_part};
 
-pub(super) const JSON: Form = Form::Projection(JsonFormat::Json);
 /// Messages per page.
 const PAGE: usize = 64;
 
@@ -66,25 +62,4 @@ async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exi
     }
     part.push_str("]}\n");
     ignore_broken_pipe(print_part(&part, &mut escaper))
-}
-
-/// Returns valid messages from their JSON form.
-pub(super) fn typed(messages: &[Value]) -> Result<Vec<ChatMessage>, CliError> {
-    let messages = messages.iter().enumerate();
-    messages
-        .map(|(index, value)| {
-            let message = ChatMessage::from_json(value).map_err(|cause| invalid(index, &cause))?;
-            message.validate().map_err(|cause| invalid(index, &cause))?;
-            Ok(message)
-        })
-        .collect()
-}
-
-/// Creates the failure of an invalid message; messages count from 1.
-pub(super) fn invalid(index: usize, cause: &dyn std::fmt::Display) -> CliError {
-    let message = format!(
-        "message {} of the conversation is invalid: {cause}",
-        index + 1
-    );
-    CliError::user(ShapeError::CATEGORY, message)
 }

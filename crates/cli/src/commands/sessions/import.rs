@@ -15,8 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::arguments::ImportArgs;
-use crate::commands::sessions::copy::{JSON, invalid, typed};
-use crate::commands::sessions::large_export::{Batch, read_batches};
+use crate::commands::sessions::exported::{Batch, JSON, invalid, read_batches, typed};
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::read_messages;
 use crate::exit::{CliError, Exit};

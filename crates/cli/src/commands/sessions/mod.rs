@@ -3,8 +3,8 @@
 mod audit;
 mod branch;
 mod copy;
+mod exported;
 mod import;
-mod large_export;
 mod list;
 mod outcomes;
 mod recover;

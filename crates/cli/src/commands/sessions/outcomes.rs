@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use logue_harness::Clock as _;
-use logue_harness::store::{OutcomeKind, SharedStore, StoredOutcome};
+use logue_harness::store::{OutcomeKind, SharedStore, StoreError, StoredOutcome};
+use logue_source::escape_line;
 use serde_json::{Value, json};
 
 use crate::arguments::OutcomesArgs;
@@ -12,12 +13,14 @@ use crate::commands::sessions::show::{body, format_message, heading, messages, o
 use crate::exit::{CliError, Exit};
 use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
-use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_error, print_styled};
 use logue_harness::SystemClock;
 
 /// Interval between two queries for new outcomes.
 const POLL: Duration = Duration::from_millis(200);
 const PAGE: usize = 100;
+/// The code of a record that cannot be read.
+const DAMAGED: &str = "store_corrupt";
 
 pub(super) async fn outcomes(
     store: SharedStore,
@@ -27,11 +30,24 @@ pub(super) async fn outcomes(
     known(&store, session).await?;
     let mut cursor = arguments.after.unwrap_or_default();
     let mut signal = std::pin::pin!(signalled());
+    let mut exit = Exit::Done;
     loop {
-        let page = store.outcomes_since(session, cursor, PAGE).await;
-        let page = page.map_err(|error| store_failure(&error))?;
+        let Some(page) = page_after(&store, session, cursor).await? else {
+            cursor += 1;
+            exit = Exit::Findings;
+            continue;
+        };
         for outcome in &page {
-            let text = format_outcome(&store, session, outcome, arguments.json).await?;
+            cursor = outcome.cursor;
+            let text = match format_outcome(&store, session, outcome, arguments.json).await {
+                Ok(text) => text,
+                Err(failure) if failure.code == DAMAGED => {
+                    report(cursor, &failure);
+                    exit = Exit::Findings;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
             let style = output_style();
             let written = if arguments.json {
                 print(&text)
@@ -42,13 +58,12 @@ pub(super) async fn outcomes(
                 // The reader has closed the pipe.
                 return ignore_broken_pipe(Err(error));
             }
-            cursor = outcome.cursor;
         }
-        if page.len() == PAGE {
+        if !page.is_empty() {
             continue;
         }
         if !arguments.follow {
-            return Ok(Exit::Done);
+            return Ok(exit);
         }
         tokio::select! {
             biased;
@@ -56,6 +71,38 @@ pub(super) async fn outcomes(
             () = SystemClock.sleep(POLL) => {}
         }
     }
+}
+
+/// Returns the outcomes after a cursor; `None` if the first of them cannot be read.
+async fn page_after(
+    store: &SharedStore,
+    session: &str,
+    cursor: u64,
+) -> Result<Option<Vec<StoredOutcome>>, CliError> {
+    for most in [PAGE, 1] {
+        match store.outcomes_since(session, cursor, most).await {
+            Ok(page) => return Ok(Some(page)),
+            Err(StoreError::Damaged(_)) if most > 1 => {}
+            Err(error) => {
+                let failure = store_failure(&error);
+                let info = known(store, session).await?;
+                if failure.code != DAMAGED || info.cursor <= cursor {
+                    return Err(failure);
+                }
+                report(cursor + 1, &failure);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Prints that an outcome cannot be read.
+fn report(cursor: u64, failure: &CliError) {
+    let message = escape_line(&failure.message);
+    print_error(&format!(
+        "outcome {cursor}: error[{}]: {message}\n",
+        failure.code
+    ));
 }
 
 async fn format_outcome(

@@ -315,6 +315,10 @@ impl Store for MemoryStore {
         self.with(move |data| Ok(data.delete(session)))
     }
 
+    fn version(&self) -> StoreResult<'_, Option<u64>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.with(move |data| Ok(data.verify(session)))
     }
