@@ -16,7 +16,8 @@ use super::drive::record_of;
 use super::failure::{Failure, TURN_CANCELLED};
 use super::open::Opened;
 use super::outcome::{
-    ChatTurnOutcome, CompletedTurn, RESUMABLE, SuspendedTurn, TRANSIENT, descriptor_to_json,
+    ANSWERED, ChatTurnOutcome, CompletedTurn, RESUMABLE, SuspendedTurn, TRANSIENT,
+    descriptor_to_json,
 };
 use super::recovery::{Journalled, Remains};
 use super::turn::RunResult;
@@ -230,6 +231,9 @@ impl<E: Send + 'static> Inner<E> {
             let mut guarded = basis.guarded.clone();
             guarded.extend(journalled.guarded());
             mark_resumable(&mut stored, basis.said, &guarded);
+        }
+        if !goes_on && let Value::Object(body) = &mut stored.body {
+            body.insert(ANSWERED.to_owned(), Value::Bool(true));
         }
         let mut fields = journalled.fields.clone();
         fields.retain(|name, _| name != MESSAGES && self.graph.schema().field(name).is_some());

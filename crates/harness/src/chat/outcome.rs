@@ -233,6 +233,8 @@ impl ChatTurnOutcome {
 
 /// The key of a stored outcome with what its turn needs to continue.
 pub(super) const RESUMABLE: &str = "resumable";
+/// The key of a stored failure after the answer of its turn.
+pub(super) const ANSWERED: &str = "answered";
 /// The key of a stored failure that may pass by itself.
 pub(super) const TRANSIENT: &str = "transient";
 const HELP: &str = "help";

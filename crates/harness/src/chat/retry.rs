@@ -11,7 +11,7 @@ use crate::store::{
 };
 
 use super::failure::{Failure, TURN_CANCELLED};
-use super::outcome::{ChatTurnOutcome, RESUMABLE, TRANSIENT};
+use super::outcome::{ANSWERED, ChatTurnOutcome, RESUMABLE, TRANSIENT};
 use super::stream::{ChatEvent, Sink, TurnStream};
 use super::{ChatHarness, Inner};
 
@@ -269,7 +269,12 @@ fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayloa
     EntryPayload::Continue {
         invocation_id: failed.invocation_id.clone(),
         said,
-        upto: failed.replies_to,
+        // After its own answer, a turn would begin anew and repeat its calls: it says its message again.
+        upto: if failed.body.get(ANSWERED).is_some() {
+            0
+        } else {
+            failed.replies_to
+        },
         guarded: guarded.cloned().unwrap_or_default(),
         decision,
         open: unstarted,

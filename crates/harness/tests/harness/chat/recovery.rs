@@ -265,3 +265,58 @@ async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again
     );
     assert_eq!(history[4..], ["user: b", "assistant: you said b"]);
 }
+
+#[tokio::test]
+async fn an_answered_turn_that_was_given_up_is_asked_again_and_not_after_its_answer() {
+    let stage = Stage::new();
+    let now = Timestamp(0);
+    let said = ChatMessage::user("guarded");
+    let entry = NewEntry {
+        work: EntryPayload::Message {
+            message: said.to_json(),
+        },
+        key: Some("k".to_owned()),
+        digest: None,
+        retries: None,
+        only_if_idle: false,
+        cancel: None,
+        now,
+    };
+    stage.store.enqueue("s", entry).await.unwrap();
+    // A process ran a call, heard the answer, and died before its commit.
+    let acquired = stage.store.acquire("s", "dead", now, Duration::ZERO).await;
+    let LeaseResult::Lease(lease) = acquired.unwrap() else {
+        panic!("somebody has it");
+    };
+    drop(stage.store.claim_next(&lease, "i", now).await.unwrap());
+    let call = ToolCall::new("c1", "work", "{}");
+    let notes = vec![
+        ChatMessage::assistant("")
+            .with_tool_calls(vec![call])
+            .to_json(),
+        ChatMessage::tool("c1", "worked").to_json(),
+        ChatMessage::assistant("done").to_json(),
+    ];
+    stage.store.journal(&lease, "i", notes).await.unwrap();
+
+    let chat = stage.builder().with_on_crash(OnCrash::Stop).build();
+    let chat = chat.unwrap();
+    let options = || SendOptions::new().with_idempotency_key("k");
+    let outcome = chat.send_with("s", said.clone(), options()).await;
+    assert_eq!(category(&outcome), "turn_interrupted");
+    // The turn says its message again, and its call is one that it may not repeat by itself.
+    let outcome = chat.send_with("s", said, options()).await;
+    assert_eq!(texts(&outcome), ["1 guarded"]);
+    let history = stage.history("s").await;
+    assert_eq!(
+        history,
+        [
+            "user: guarded",
+            "assistant: [c1]",
+            "tool: worked",
+            "assistant: done",
+            "user: guarded",
+            "assistant: 1 guarded",
+        ]
+    );
+}

@@ -9,7 +9,7 @@ use logue_graph::{
     NodeError, SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::{
-    ChatConfig, ChatHarness, ChatHarnessBuilder, ChatTurnOutcome, messages_field,
+    ChatConfig, ChatHarness, ChatHarnessBuilder, ChatTurnOutcome, Continuation, messages_field,
 };
 use logue_harness::store::{MemoryStore, SharedStore};
 use logue_harness::{BoxFuture, Clock, Timestamp};
@@ -205,6 +205,11 @@ async fn model(
             return Err(error);
         }
         "nothing" => return Ok(Update::new()),
+        "guarded" => {
+            let continuation = Continuation::from_metadata(ctx.metadata());
+            let guarded = continuation.map_or(0, |continuation| continuation.guarded.len());
+            messages.push(ChatMessage::assistant(format!("{guarded} guarded")));
+        }
         "nap" => {
             tokio::time::sleep(Duration::from_millis(150)).await;
             messages.push(ChatMessage::assistant("awake"));
