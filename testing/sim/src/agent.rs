@@ -1,5 +1,6 @@
 //! An agent without a model, whose input selects its behavior.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
 use testkit::Random;
 
-use crate::store::give_way;
+use crate::store::{SimStore, give_way};
 use crate::world::{Effects, lock};
 
 /// The provider of a world.
@@ -58,9 +59,46 @@ impl Provider {
     }
 }
 
+/// The turns that continued after the death of an owner: session, entry and recovery.
+#[derive(Clone, Default)]
+pub(crate) struct Starts(Arc<Mutex<Continued>>);
+
+#[derive(Default)]
+struct Continued {
+    known: BTreeSet<(String, u64, u64)>,
+    repeated: Option<String>,
+}
+
+impl Starts {
+    /// Notes the start of a turn that continues. Each recovery has a number of its own.
+    fn note(&self, ctx: &NodeContext, store: &SimStore) {
+        let continuation = Continuation::from_metadata(ctx.metadata());
+        let recoveries = continuation.map_or(0, |continuation| continuation.recoveries);
+        if recoveries == 0 || ctx.place().step() > 0 {
+            return;
+        }
+        let session = ctx.session_id().unwrap_or_default();
+        let start = (session.to_owned(), store.claimed(session), recoveries);
+        let mut continued = lock(&self.0);
+        let words = format!("{start:?} began twice, so its recovery was not noted");
+        if !continued.known.insert(start) {
+            continued.repeated.get_or_insert(words);
+        }
+    }
+
+    /// Returns the first recovery that was not counted.
+    pub(crate) fn repeated(&self) -> Option<String> {
+        lock(&self.0).repeated.clone()
+    }
+}
+
 /// Builds an agent whose input selects its behavior.
-pub(crate) fn graph(effects: Effects, provider: &Provider) -> CompiledGraph {
-    let (before, after) = (provider.clone(), provider.clone());
+pub(crate) fn graph(
+    effects: Effects,
+    (before, starts): (Provider, Starts),
+    store: &SimStore,
+) -> CompiledGraph {
+    let (after, store) = (before.clone(), store.clone());
     let schema = StateSchema::new()
         .with(messages_field())
         .with(Field::new("approval", FieldType::String))
@@ -70,7 +108,10 @@ pub(crate) fn graph(effects: Effects, provider: &Provider) -> CompiledGraph {
         )
         .with(Field::new("turns", FieldType::Int));
     let builder = GraphBuilder::new(schema)
-        .add_node_fn("model", move |ctx| model(ctx, before.clone()))
+        .add_node_fn("model", move |ctx| {
+            starts.note(&ctx, &store);
+            model(ctx, before.clone())
+        })
         .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
         .add_node_fn("hold", |ctx| async move {
             let key = last(&ctx).1;
@@ -132,14 +173,14 @@ async fn model(ctx: NodeContext, provider: Provider) -> Result<Update, NodeError
         .json("turns")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    if kind == "fail" {
-        provider.ask(2, false)?;
-    } else if answered {
-        provider.ask(3, true)?;
-    }
     // A call with an unknown outcome is not repeated without a person.
     let is_guarded = Continuation::from_metadata(ctx.metadata())
         .is_some_and(|continuation| !continuation.guarded.is_empty());
+    if kind == "fail" {
+        provider.ask(2, false)?;
+    } else if answered || is_guarded {
+        provider.ask(3, true)?;
+    }
     let reply = match kind.as_str() {
         "empty" => return Ok(Update::new()),
         "tool" | "tools" if !answered && !is_guarded => {

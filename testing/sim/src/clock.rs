@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use logue_harness::store::LeaseClock;
+use logue_harness::store::{LeaseClock, clock_of};
 use logue_harness::{BoxFuture, Clock, Timestamp};
 
 use crate::world::lock;
@@ -25,6 +25,9 @@ impl TrueTime {
     }
 }
 
+/// The difference between the clocks of two machines, and the least one to the true time.
+const BASE: i64 = 7_000_000;
+
 /// The wall clock of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct WallClock {
@@ -35,8 +38,8 @@ pub(crate) struct WallClock {
 
 impl WallClock {
     pub(crate) fn new(time: &TrueTime) -> Self {
-        // Far enough from 0 for every step back.
-        let off = Arc::new(AtomicI64::new(1_000_000_000));
+        // Near the clocks of the machines, so that steps lead to both sides of them.
+        let off = Arc::new(AtomicI64::new(2 * BASE));
         let time = time.clone();
         Self { time, off }
     }
@@ -83,7 +86,7 @@ pub(crate) struct MachineClock {
 
 impl LeaseClock for MachineClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.time.now() + (self.machine + 1) * 7_000_000)
+        Timestamp(self.time.now() + (self.machine + 1) * BASE.unsigned_abs())
     }
 
     fn owner(&self, owner: &str) -> String {
@@ -93,6 +96,11 @@ impl LeaseClock for MachineClock {
     fn is_gone(&self, owner: &str) -> bool {
         !is_running(&self.running, owner)
     }
+}
+
+/// Returns whether the process of an owner ended on the machine of another owner.
+pub(crate) fn is_dead_beside(running: &Processes, owner: &str, other: &str) -> bool {
+    clock_of(owner) == clock_of(other) && !is_running(running, owner)
 }
 
 /// Returns whether the process of an owner runs.

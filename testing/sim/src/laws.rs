@@ -7,6 +7,7 @@ use logue_harness::store::{OutcomeKind, SessionFilter, Store as _, StoredOutcome
 use logue_message::{ChatMessage, Role, repair_history};
 use serde_json::{Map, Value};
 
+use crate::agent::Starts;
 use crate::settings::Report;
 use crate::store::SimStore;
 use crate::world::{Effects, Told, has_final, is_final, lock, now_or_never};
@@ -16,6 +17,7 @@ pub(crate) fn check(
     store: &SimStore,
     effects: &Effects,
     told: &Told,
+    (starts, least_recoveries): (&Starts, u64),
     report: &mut Report,
 ) -> Result<(), String> {
     let effects = lock(effects).clone();
@@ -23,8 +25,8 @@ pub(crate) fn check(
         return Err(format!("the effect of {call} happened {times} times"));
     }
     one_effect_each(&effects)?;
-    if let Some(stolen) = store.stolen() {
-        return Err(stolen);
+    if let Some(wrong) = store.wrong_lease().or_else(|| starts.repeated()) {
+        return Err(wrong);
     }
     report.effects = effects.len() as u64;
     one_outcome_each(&lock(told))?;
@@ -74,11 +76,16 @@ pub(crate) fn check(
             // with the store, which does not settle it.
             let body = &outcome.body;
             let category = body.get("category").and_then(Value::as_str);
-            let is_over = category.is_some_and(|it| match it {
-                "turn_cancelled" => true,
-                // A turn ends so after three recoveries.
-                "turn_interrupted" => store.recoveries(name, outcome.entry) > 3,
-                other => other.starts_with("provider_"),
+            let recoveries = store.recoveries(name, outcome.entry);
+            if category == Some("turn_interrupted") {
+                report.given_up += 1;
+                if recoveries < least_recoveries {
+                    let given_up = format!("{name} gave a turn up after {recoveries} recoveries");
+                    return Err(given_up);
+                }
+            }
+            let is_over = category.is_some_and(|it| {
+                matches!(it, "turn_cancelled" | "turn_interrupted") || it.starts_with("provider_")
             });
             if outcome.resumed && outcome.kind == OutcomeKind::Errored && !is_over {
                 return Err(format!("{name} lost an accepted signal: {body}"));

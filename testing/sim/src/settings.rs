@@ -17,6 +17,8 @@ pub struct Settings {
     pub crashes: usize,
     /// The mean number of steps per step of a wall clock by an hour; 0 disables them.
     pub clock_steps: usize,
+    /// Whether a turn whose process died ends, in place of continuing.
+    pub stops: bool,
     /// The number of steps before failures and crashes end.
     pub steps: usize,
 }
@@ -30,6 +32,7 @@ impl Default for Settings {
             failures: 40,
             crashes: 200,
             clock_steps: 150,
+            stops: false,
             steps: 6_000,
         }
     }
@@ -46,6 +49,8 @@ pub struct Report {
     pub completed: u64,
     /// The number of failed, interrupted or cancelled turns.
     pub failed: u64,
+    /// The number of turns that were given up after too many recoveries.
+    pub given_up: u64,
     /// The number of turns that a signal resumed.
     pub resumed: u64,
     /// The number of effects.
@@ -65,6 +70,7 @@ impl Report {
         self.crashes += other.crashes;
         self.completed += other.completed;
         self.failed += other.failed;
+        self.given_up += other.given_up;
         self.resumed += other.resumed;
         self.effects += other.effects;
         self.failed_after_effects += other.failed_after_effects;

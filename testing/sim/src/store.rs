@@ -1,7 +1,8 @@
 //! A slow store with injected failures.
 //!
 //! An operation fails before it has an effect, or after it, so that its result is unknown. The store
-//! compares leases with the true time: none may be taken from a process that keeps it.
+//! compares leases with the true time: none may be taken from a process that keeps it, and no process
+//! waits for one of its machine that ended.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use logue_harness::store::{
 };
 use testkit::Random;
 
-use crate::clock::{Processes, TrueTime, is_running};
+use crate::clock::{Processes, TrueTime, is_dead_beside, is_running};
 use crate::world::lock;
 
 /// The view that all nodes have of one memory store.
@@ -27,6 +28,7 @@ pub(crate) struct SimStore {
     running: Processes,
     leases: Arc<Mutex<Leases>>,
     recoveries: Arc<Mutex<Recoveries>>,
+    claimed: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 /// The number of times that the turn of an entry was taken over.
@@ -37,8 +39,10 @@ type Recoveries = BTreeMap<(String, u64), u64>;
 struct Leases {
     /// The owner of each session, and the end of its lease.
     held: BTreeMap<String, (String, u64)>,
-    /// The first lease that was taken from a process that kept it.
-    stolen: Option<String>,
+    /// The dead owners of one machine for which another process there waits.
+    awaited: BTreeMap<String, String>,
+    /// The first lease that was taken too early or too late.
+    wrong: Option<String>,
 }
 
 struct Chance {
@@ -71,6 +75,7 @@ impl SimStore {
             running: Arc::clone(running),
             leases: Arc::default(),
             recoveries: Arc::default(),
+            claimed: Arc::default(),
         }
     }
 
@@ -86,18 +91,28 @@ impl SimStore {
         lock(&self.chance).unacknowledged
     }
 
-    /// Returns the first lease that was taken from a process that kept it.
-    pub(crate) fn stolen(&self) -> Option<String> {
-        lock(&self.leases).stolen.clone()
+    /// Returns the first lease that was taken too early or too late.
+    pub(crate) fn wrong_lease(&self) -> Option<String> {
+        lock(&self.leases).wrong.clone()
+    }
+
+    /// Returns the entry of a session that was claimed last.
+    pub(crate) fn claimed(&self, session: &str) -> u64 {
+        let claimed = lock(&self.claimed);
+        claimed.get(session).copied().unwrap_or(0)
     }
 
     /// Notes a lease that was taken, and compares it with the one before.
-    fn took(&self, taken: &LeaseResult, until: u64) {
+    fn took(&self, session: &str, by: &str, taken: &LeaseResult, until: u64) {
+        let mut leases = lock(&self.leases);
         let LeaseResult::Lease(lease) = taken else {
             return;
         };
+        if let Some(dead) = leases.awaited.remove(session) {
+            let wrong = format!("{by} waited in {session} for {dead}, which had ended");
+            leases.wrong.get_or_insert(wrong);
+        }
         let now = self.time.now();
-        let mut leases = lock(&self.leases);
         if let Some((owner, until)) = leases.held.get(&lease.session)
             && *owner != lease.owner
             && now < *until
@@ -105,8 +120,8 @@ impl SimStore {
         {
             let (session, new) = (&lease.session, &lease.owner);
             let left = until - now;
-            let stolen = format!("{new} took {session} from {owner}, which kept it for {left} ms");
-            leases.stolen.get_or_insert(stolen);
+            let wrong = format!("{new} took {session} from {owner}, which kept it for {left} ms");
+            leases.wrong.get_or_insert(wrong);
         }
         let held = (lease.owner.clone(), until);
         leases.held.insert(lease.session.clone(), held);
@@ -204,11 +219,21 @@ impl StoreLayer for SimStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         let until = self.until(ttl);
-        self.weather(Box::pin(async move {
+        let acquiring = self.weather(Box::pin(async move {
             let taken = self.memory.acquire(session, owner, now, ttl).await?;
-            self.took(&taken, until);
+            self.took(session, owner, &taken, until);
             Ok(taken)
-        }))
+        }));
+        Box::pin(async move {
+            let taken = acquiring.await?;
+            if let LeaseResult::Held { owner: holder, .. } = &taken
+                && is_dead_beside(&self.running, holder, owner)
+            {
+                let mut leases = lock(&self.leases);
+                leases.awaited.insert(session.to_owned(), holder.clone());
+            }
+            Ok(taken)
+        })
     }
 
     fn take_over<'a>(
@@ -220,12 +245,14 @@ impl StoreLayer for SimStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         let until = self.until(ttl);
+        // An attempt that fails is made again.
+        lock(&self.leases).awaited.remove(session);
         self.weather(Box::pin(async move {
             let taken = self
                 .memory
                 .take_over(session, owner, gone, now, ttl)
                 .await?;
-            self.took(&taken, until);
+            self.took(session, owner, &taken, until);
             Ok(taken)
         }))
     }
@@ -265,9 +292,10 @@ impl StoreLayer for SimStore {
     ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.weather(Box::pin(async move {
             let claimed = self.memory.claim_next(lease, invocation_id, now).await?;
-            if let Some(claimed) = claimed.as_ref().filter(|claimed| claimed.recovered) {
+            if let Some(claimed) = &claimed {
                 let key = (lease.session.clone(), claimed.entry.entry);
-                *lock(&self.recoveries).entry(key).or_default() += 1;
+                lock(&self.claimed).insert(key.0.clone(), key.1);
+                *lock(&self.recoveries).entry(key).or_default() += u64::from(claimed.recovered);
             }
             Ok(claimed)
         }))

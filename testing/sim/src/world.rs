@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use logue_harness::chat::{
-    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget,
+    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, OnCrash, SendOptions, SignalTarget,
 };
 use logue_harness::store::{
     EntryState, ProcessLeases, SessionFilter, Store as _, Suspension, SuspensionFilter,
@@ -19,7 +19,7 @@ use logue_message::ChatMessage;
 use serde_json::{Map, json};
 use testkit::Random;
 
-use crate::agent::{Provider, graph};
+use crate::agent::{Provider, Starts, graph};
 use crate::clock::{MachineClock, Processes, TrueTime, WallClock};
 use crate::laws;
 use crate::settings::{Report, Settings};
@@ -43,12 +43,14 @@ struct World {
     /// Whether all nodes are processes of one machine.
     one_machine: bool,
     running: Processes,
+    stops: bool,
     store: SimStore,
     nodes: Vec<ChatHarness>,
     /// Each task with the node on which it runs; clients run on none.
     tasks: Vec<(Option<usize>, Task)>,
     effects: Effects,
     provider: Provider,
+    starts: Starts,
     told: Told,
     /// The messages to deliver: session, text, key and policy.
     mail: Arc<Mutex<Vec<Mail>>>,
@@ -80,8 +82,17 @@ pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
     world.heal()?;
     world.report.failed_after_effects = world.provider.failed_after_effects();
     world.report.unacknowledged_commits = world.store.unacknowledged();
-    laws::check(&world.store, &world.effects, &world.told, &mut world.report)?;
-    Ok(world.report)
+    let World {
+        store,
+        effects,
+        told,
+        starts,
+        mut report,
+        ..
+    } = world;
+    let least = if settings.stops { 1 } else { 4 };
+    laws::check(&store, &effects, &told, (&starts, least), &mut report)?;
+    Ok(report)
 }
 
 impl World {
@@ -95,10 +106,12 @@ impl World {
             store: SimStore::new(seed ^ 0x5EED, settings.failures, &time, &running),
             time,
             running,
+            stops: settings.stops,
             nodes: Vec::new(),
             tasks: Vec::new(),
             effects: Effects::default(),
             provider: Provider::new(seed ^ 0xB00),
+            starts: Starts::default(),
             told: Told::default(),
             mail: Arc::default(),
             ids: Arc::default(),
@@ -120,7 +133,8 @@ impl World {
             .with_lease(Duration::from_secs(3))
             .with_poll(Duration::from_millis(30))
             .with_cached_sessions(2);
-        let graph = graph(effects, &self.provider);
+        let parts = (self.provider.clone(), self.starts.clone());
+        let graph = graph(effects, parts, &self.store);
         lock(&self.running).insert(process);
         let machine = MachineClock {
             time: self.time.clone(),
@@ -130,7 +144,13 @@ impl World {
         };
         let store = ProcessLeases::with_clock(Arc::new(self.store.clone()), machine);
         let builder = ChatHarness::builder(graph, Arc::new(store), clock, Arc::new(new_id));
-        match builder.with_config(limits).build() {
+        let on_crash = if self.stops {
+            OnCrash::Stop
+        } else {
+            OnCrash::Continue
+        };
+        let builder = builder.with_config(limits).with_on_crash(on_crash);
+        match builder.build() {
             Ok(harness) => Some(harness),
             Err(error) => unreachable!("{error}"),
         }
