@@ -40,5 +40,5 @@ mod sqlite;
 mod stores;
 
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sqlite::{SqliteOptions, SqliteStore, back_up, restore, vacuum};
 pub use stores::{is_store_address, open_store, redacted_address};

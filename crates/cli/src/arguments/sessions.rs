@@ -1,6 +1,7 @@
 //! The command line of conversations that are kept in a store.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
@@ -91,6 +92,10 @@ pub(crate) struct SendArgs {
     /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
     #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
     pub(crate) permissions: Vec<PermissionRule>,
+
+    /// Let `logue sessions prune` remove the session this long after its last change
+    #[arg(long, value_name = "DURATION", value_parser = parse_age)]
+    pub(crate) ttl: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) crash: CrashArgs,
@@ -227,6 +232,9 @@ pub(crate) enum SessionsCommand {
     Export(ExportArgs),
     Import(ImportArgs),
     Rm(RmArgs),
+    Prune(PruneArgs),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
     Verify(VerifyArgs),
     Repair(RepairArgs),
 }
@@ -475,6 +483,90 @@ pub(crate) struct RmArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// Remove sessions that have not changed for a time, or whose own time is over
+///
+/// A session with a turn that waits, runs or was interrupted is kept and reported. `send --ttl` gives
+/// a session a time of its own. Prints the removed sessions.
+#[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct PruneArgs {
+    /// Remove sessions unchanged for this time, such as `30d`, `12h`, `45m` or `90s`
+    #[arg(long, value_name = "DURATION", value_parser = parse_age)]
+    pub(crate) older_than: Option<Duration>,
+
+    /// Keep the N most recently changed sessions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) keep: usize,
+
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Remove also sessions with a turn that waits, runs or was interrupted
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Give the free space of the file back afterwards
+    #[arg(long)]
+    pub(crate) vacuum: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Copy the store to a file while others use it, and verify the copy
+///
+/// Exit status 8: the store has faults, and there is no copy.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// File of the copy; it must not exist
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Replace the sessions of the store by those of a backup, after verifying it
+///
+/// Exit status 8: the backup has faults, and nothing was changed.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// File of the backup
+    pub(crate) file: PathBuf,
+
+    /// Replace the sessions of a store that is not empty
+    #[arg(long)]
+    pub(crate) replace: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Parses a whole number of days, hours, minutes or seconds.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let unit = text.chars().next_back().unwrap_or_default();
+    let seconds = match unit {
+        'd' => 86_400_u64,
+        'h' => 3_600,
+        'm' => 60,
+        's' => 1,
+        _ => return Err("write a number with a unit: 30d, 12h, 45m or 90s".to_owned()),
+    };
+    let number = text.strip_suffix(unit).unwrap_or_default().parse::<u64>();
+    let number = number.map_err(|error| error.to_string())?;
+    let seconds = number.checked_mul(seconds).filter(|_| number > 0);
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "the time must be at least a second, and not endless".to_owned())
 }
 
 /// Move damaged records to quarantine and rebuild indexes; exit with 8 if faults remain

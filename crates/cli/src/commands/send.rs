@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use logue_agent::TurnEvent;
 use logue_harness::chat::{ChatHarness, SendOptions};
+use logue_harness::{Clock as _, SystemClock};
 use logue_message::ChatMessage;
+use serde_json::json;
 
 use crate::arguments::SendArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
-use crate::setup::session_agent::{Agent, SessionCommand};
+use crate::setup::session_agent::{Agent, SessionCommand, TTL};
 use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
@@ -78,6 +80,11 @@ fn turn(
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;
+            if let Some(ttl) = arguments.ttl {
+                let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());
+                let noted = store.set_label(session, TTL, seconds, now).await;
+                noted.map_err(|error| store_failure(&error))?;
+            }
             // Suspensions past their deadline must not block the new message.
             let expired = chat.expire(session).await;
             let expired = expired.map_err(|error| refused(&error))?;

@@ -26,6 +26,8 @@ use logue_harness::SystemClock;
 
 /// The label with the path of the agent's prompt.
 pub(crate) const AGENT: &str = "agent";
+/// The label with the seconds after its last change when a session may be removed.
+pub(crate) const TTL: &str = "ttl_seconds";
 /// The label with the model that replaces the prompt's.
 const MODEL: &str = "model";
 /// The labels whose values are texts.

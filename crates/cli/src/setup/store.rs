@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use logue_graph::IdSource;
@@ -23,6 +23,20 @@ pub(crate) fn open(arguments: &StoreArgs, settings: &Settings) -> Result<SharedS
             .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
     open_at(&url)
+}
+
+/// Returns the file of a store, for commands that copy it as a whole.
+pub(crate) fn sqlite_file(arguments: &StoreArgs, settings: &Settings) -> Result<PathBuf, CliError> {
+    let url = url(arguments, settings);
+    let file = url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
+    let Some(file) = file.filter(|file| !file.is_empty()) else {
+        return Err(
+            CliError::user("store_unavailable", "the store is not a file")
+                .with_help("name one: --store sqlite:PATH"),
+        );
+    };
+    check_owner(Path::new(file))?;
+    Ok(PathBuf::from(file))
 }
 
 /// Opens the store at an address.

@@ -498,3 +498,84 @@ fn a_session_of_more_than_64_mib_is_exported_and_imported() {
     assert!(again.len() > 64 << 20, "{}", again.len());
     assert!(again == whole, "the export differs");
 }
+
+#[test]
+fn old_sessions_are_pruned_and_those_that_wait_are_kept() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"work\" command=\"true\"/>\n";
+    let folder = folder(&[("echo.md", ECHO), ("p.md", prompt)]);
+    let server = serve(vec![Answer::text("I call.").with_call("c1", "work", "{}")]);
+    let ask = [
+        "send",
+        "--agent",
+        "p.md",
+        "--permission",
+        "work=ask",
+        "waits",
+        "one",
+    ];
+    assert_eq!(say(folder.path(), &server, &ask).status, 6);
+    for session in ["old", "young"] {
+        let sent = run(
+            folder.path(),
+            ["send", "--agent", "echo.md", session, "one"],
+        );
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    let sent = run(folder.path(), ["send", "--ttl", "1s", "old", "two"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let listed = || run(folder.path(), ["sessions", "list"]).stdout;
+    let prune = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["sessions", "prune"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
+        let pruned = run(folder.path(), &arguments);
+        assert_eq!(pruned.status, 0, "{}", pruned.stderr);
+        pruned
+    };
+    assert_eq!(prune(&["--older-than", "1d"]).stdout, "");
+    // Only its own time ends.
+    let until = std::time::Instant::now();
+    while prune(&["--dry-run"]).stdout.is_empty() {
+        assert!(until.elapsed().as_secs() < 30);
+    }
+    assert_eq!(prune(&["--dry-run"]).stdout, "old\n");
+    assert!(listed().contains("old"));
+    assert_eq!(prune(&["--vacuum"]).stdout, "old\n");
+    assert!(!listed().contains("old"));
+
+    let kept = prune(&["--older-than", "1s"]);
+    assert_eq!(kept.stdout, "young\n", "{}", kept.stderr);
+    assert!(kept.stderr.contains("waits: kept"), "{}", kept.stderr);
+    assert_eq!(prune(&["--older-than", "1s", "--keep", "1"]).stdout, "");
+    assert_eq!(prune(&["--older-than", "1s", "--force"]).stdout, "waits\n");
+    let wrong = run(folder.path(), ["sessions", "prune", "--older-than", "1y"]);
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+}
+
+#[test]
+fn a_backup_is_restored_with_its_sessions() {
+    let folder = two_turns();
+    let backup = run(folder.path(), ["sessions", "backup", "copy.db"]);
+    assert_eq!(backup.status, 0, "{}", backup.stderr);
+    assert_eq!(backup.stderr, "1 session, 4 messages copied and verified\n");
+    let again = run(folder.path(), ["sessions", "backup", "copy.db"]);
+    assert_eq!(again.status, 3, "{}", again.stderr);
+    let removed = run(folder.path(), ["sessions", "rm", "--yes", "s"]);
+    assert_eq!(removed.status, 0, "{}", removed.stderr);
+    let restored = run(folder.path(), ["sessions", "restore", "copy.db"]);
+    assert_eq!(restored.status, 0, "{}", restored.stderr);
+    let refused = run(folder.path(), ["sessions", "restore", "copy.db"]);
+    assert_eq!(refused.status, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--replace"), "{}", refused.stderr);
+    let sent = run(folder.path(), ["send", "s", "three"]);
+    assert_eq!(
+        (sent.status, sent.stdout.as_str()),
+        (0, "three\n"),
+        "{}",
+        sent.stderr
+    );
+    let missing = run(folder.path(), ["sessions", "restore", "nothing.db"]);
+    assert_eq!(missing.status, 3, "{}", missing.stderr);
+}

@@ -128,6 +128,7 @@ layer! {
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
     fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
+    prune(session: &'a str, unchanged_since: Timestamp, busy_too: bool) -> bool;
     version() -> Option<u64>;
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;

@@ -315,6 +315,18 @@ pub trait Store: Send + Sync {
     /// Removes a session and all its data, regardless of its owner. `false` if there was none.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
+    /// Removes a session that has not changed since a time.
+    ///
+    /// Returns `false` if it was kept or is missing.
+    ///
+    /// A session with pending entries or a turn that waits for a signal is kept unless `busy_too`.
+    fn prune<'a>(
+        &'a self,
+        session: &'a str,
+        unchanged_since: Timestamp,
+        busy_too: bool,
+    ) -> StoreResult<'a, bool>;
+
     /// A number that differs after each change of the store, by any process.
     ///
     /// `None` if the store has none; a caller that follows the store then reads it each time.

@@ -280,7 +280,7 @@ fn uri(path: &Path, is_unused: bool) -> String {
 /// Returns whether the file exists.
 ///
 /// A file of another application is refused before it is opened as a database.
-fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
+pub(super) fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
     let mut is_database = false;
     for _ in 0..LOOKS {
         // A file whose creation runs or was interrupted has a journal.
@@ -324,7 +324,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns the directory of a file.
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -334,7 +334,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Creates a file that only its owner can read.
 ///
 /// The files that SQLite creates beside it inherit the mode.
-fn private_file(path: &Path) -> io::Result<()> {
+pub(super) fn private_file(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -352,16 +352,16 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 
 /// Makes the name of a new file as durable as its content.
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

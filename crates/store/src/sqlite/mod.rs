@@ -2,6 +2,7 @@
 
 mod audit;
 mod column;
+mod copy;
 mod error;
 mod file;
 mod fork;
@@ -21,6 +22,8 @@ mod suspension;
 mod tally;
 mod turn;
 mod verify;
+
+pub use self::copy::{back_up, restore, vacuum};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -404,6 +407,16 @@ impl Store for SqliteStore {
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
         let session = session.to_owned();
         self.write(move |conn| session::delete(conn, &session))
+    }
+
+    fn prune<'a>(
+        &'a self,
+        session: &'a str,
+        unchanged_since: Timestamp,
+        busy_too: bool,
+    ) -> StoreResult<'a, bool> {
+        let session = session.to_owned();
+        self.write(move |conn| session::prune(conn, &session, unchanged_since, busy_too))
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {

@@ -254,6 +254,28 @@ pub(super) fn delete(conn: &Connection, session: &str) -> SqliteResult<bool> {
     Ok(true)
 }
 
+/// Removes a session that has not changed since a time, unless it is in use.
+pub(super) fn prune(
+    conn: &Connection,
+    session: &str,
+    unchanged_since: Timestamp,
+    busy_too: bool,
+) -> SqliteResult<bool> {
+    let is_pruned: bool = conn
+        .prepare_cached(
+            "SELECT updated_at <= ?2 AND (?3 OR (entries = cursor AND NOT EXISTS
+                 (SELECT 1 FROM suspension WHERE sid = session.sid AND status < 2)))
+             FROM session WHERE id = ?1",
+        )?
+        .query_row(
+            params![session, TimestampColumn(unchanged_since), busy_too],
+            |row| row.get(0),
+        )
+        .optional()?
+        .unwrap_or_default();
+    Ok(is_pruned && delete(conn, session)?)
+}
+
 fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
     let Count(entries) = row.get(3)?;
     let Count(cursor) = row.get(4)?;

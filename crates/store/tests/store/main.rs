@@ -3,6 +3,7 @@
 
 mod child;
 mod clocks;
+mod copies;
 mod cost;
 mod crash;
 mod damage;

@@ -1,12 +1,14 @@
 //! `logue sessions`: prints, copies, removes, verifies and repairs stored sessions.
 
 mod audit;
+mod backup;
 mod branch;
 mod copy;
 mod exported;
 mod import;
 mod list;
 mod outcomes;
+mod prune;
 mod recover;
 mod retry;
 mod show;
@@ -63,6 +65,9 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
             with(&arguments.store, |store| import::import(store, arguments))
         }
         SessionsCommand::Rm(arguments) => with(&arguments.store, |store| remove(store, arguments)),
+        SessionsCommand::Prune(arguments) => prune::prune(arguments),
+        SessionsCommand::Backup(arguments) => backup::backup(arguments),
+        SessionsCommand::Restore(arguments) => backup::restore(arguments),
         SessionsCommand::Verify(arguments) => {
             with(&arguments.store, |store| verify::verify(store, arguments))
         }

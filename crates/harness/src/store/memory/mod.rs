@@ -315,6 +315,15 @@ impl Store for MemoryStore {
         self.with(move |data| Ok(data.delete(session)))
     }
 
+    fn prune<'a>(
+        &'a self,
+        session: &'a str,
+        unchanged_since: Timestamp,
+        busy_too: bool,
+    ) -> StoreResult<'a, bool> {
+        self.with(move |data| Ok(data.prune(session, unchanged_since, busy_too)))
+    }
+
     fn version(&self) -> StoreResult<'_, Option<u64>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -510,6 +519,19 @@ impl Data {
         self.epochs = self.epochs.max(gone.epoch());
         self.suspensions.forget(session);
         true
+    }
+
+    fn prune(&mut self, session: &str, unchanged_since: Timestamp, busy_too: bool) -> bool {
+        let Some(info) = self.sessions.get(session).map(|found| found.info(session)) else {
+            return false;
+        };
+        let is_waiting = self
+            .suspensions
+            .iter()
+            .any(|one| one.session == session && one.status != SuspensionStatus::Resumed);
+        let is_busy = info.pending > 0 || is_waiting;
+        let is_pruned = info.updated_at <= unchanged_since && (busy_too || !is_busy);
+        is_pruned && self.delete(session)
     }
 
     fn verify(&self, only: Option<&str>) -> IntegrityReport {

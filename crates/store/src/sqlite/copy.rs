@@ -1,0 +1,198 @@
+//! Copies of a store while others use it: backup, restore and vacuum. All of them block.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use logue_harness::Timestamp;
+use logue_harness::store::{IntegrityReport, StoreError};
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::column::TimestampColumn;
+use super::error::{SqliteError, SqliteResult, database, file as file_error};
+use super::file::{self, Access};
+use super::{SqliteOptions, verify};
+
+/// The pause between attempts while another process writes.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Copies the state of one moment to a new file, and checks the copy.
+///
+/// Other processes may write meanwhile. Only the owner can read the file. If the report has faults,
+/// there is no file.
+///
+/// # Errors
+/// Returns [`StoreError::Exists`] if the file exists, and the errors of the store and the disk.
+pub fn back_up(store: &Path, target: &Path) -> Result<IntegrityReport, StoreError> {
+    if target.exists() {
+        return Err(StoreError::Exists {
+            what: format!("a file `{}`", target.display()),
+        });
+    }
+    let timeout = SqliteOptions::default().busy_timeout;
+    let source = open_source(store, timeout)?;
+    let part = Part::new(target)?;
+    copy(&source, &part.0, timeout).map_err(|error| error.into_store_error(&part.0))?;
+    let report = checked(&part.0, timeout)?;
+    if !report.faults.is_empty() {
+        return Ok(report);
+    }
+    File::open(&part.0)
+        .and_then(|copy| copy.sync_all())
+        .and_then(|()| fs::rename(&part.0, target))
+        .and_then(|()| file::sync_folder(file::folder_of(target)))
+        .map_err(|error| file_error(target, error))?;
+    Ok(report)
+}
+
+/// Replaces the content of a store by that of a checked backup.
+///
+/// The file is unchanged, and its leases are not restored: a process that runs a turn of the store
+/// meanwhile loses its session. If the report has faults, nothing was changed.
+///
+/// # Errors
+/// Returns [`StoreError::Exists`] if the store has sessions and `replace` is false, and the errors
+/// of the file and the store.
+pub fn restore(
+    backup: &Path,
+    store: &Path,
+    replace: bool,
+    now: Timestamp,
+) -> Result<IntegrityReport, StoreError> {
+    let timeout = SqliteOptions::default().busy_timeout;
+    let source = open_source(backup, timeout)?;
+    // Migrations and the reset of leases happen in a copy, so that the backup stays as it is.
+    let mut target = file::open(store, timeout, None)?;
+    let has_sessions: bool = target
+        .query_row("SELECT EXISTS (SELECT 1 FROM session)", [], |row| {
+            row.get(0)
+        })
+        .map_err(|error| database(store, error))?;
+    if has_sessions && !replace {
+        return Err(StoreError::Exists {
+            what: format!("a session in `{}`", store.display()),
+        });
+    }
+    let part = Part::new(store)?;
+    copy(&source, &part.0, timeout).map_err(|error| error.into_store_error(&part.0))?;
+    let copied = file::open(&part.0, timeout, None)?;
+    reset_leases(&copied, now).map_err(|error| database(&part.0, error))?;
+    let checked = verify::verify(&copied, &part.0, None);
+    let report = checked.map_err(|error| error.into_store_error(&part.0))?;
+    if !report.faults.is_empty() {
+        return Ok(report);
+    }
+    step(&copied, &mut target, timeout).map_err(|error| error.into_store_error(store))?;
+    let checked = verify::verify(&target, store, None);
+    checked.map_err(|error| error.into_store_error(store))
+}
+
+/// Rewrites a store without its free pages; returns the freed bytes.
+///
+/// # Errors
+/// Returns the errors of the store; it is unchanged then.
+pub fn vacuum(store: &Path) -> Result<u64, StoreError> {
+    let timeout = SqliteOptions::default().busy_timeout;
+    let conn = file::open(store, timeout, None)?;
+    let size = || -> rusqlite::Result<i64> {
+        let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let page: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        Ok(pages * page)
+    };
+    let vacuumed = || -> SqliteResult<i64> {
+        let before = size()?;
+        file::with_busy_retry(timeout, || conn.execute_batch("VACUUM"))?;
+        conn.pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()))?;
+        Ok(before - size()?)
+    };
+    let freed = vacuumed().map_err(|error| error.into_store_error(store))?;
+    Ok(u64::try_from(freed).unwrap_or_default())
+}
+
+/// A new file that is removed with its journals unless it was renamed.
+struct Part(PathBuf);
+
+impl Part {
+    /// Creates an empty file beside another one.
+    fn new(target: &Path) -> Result<Self, StoreError> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = Self(PathBuf::from(name));
+        file::private_file(&part.0).map_err(|error| file_error(&part.0, error))?;
+        Ok(part)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            // A file that was renamed is missing.
+            drop(fs::remove_file(file::beside(&self.0, suffix)));
+        }
+    }
+}
+
+/// Opens a store to be copied, without changing it.
+fn open_source(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
+    if !file::exists_as_ours(path)? {
+        return Err(StoreError::NotFound {
+            what: format!("file `{}`", path.display()),
+        });
+    }
+    let access = file::marked_read_only(path).unwrap_or(Access::ReadWrite);
+    match file::open_reader(path, timeout, access) {
+        Err(error) if file::permits_reading(path, &error) => {
+            file::open_reader(path, timeout, file::read_only(path))
+        }
+        opened => opened,
+    }
+}
+
+fn copy(source: &Connection, target: &Path, timeout: Duration) -> SqliteResult<()> {
+    let mut target = Connection::open(target)?;
+    step(source, &mut target, timeout)?;
+    // The copy must not depend on a log beside it.
+    target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    Ok(())
+}
+
+/// Copies all pages in one step, which is one transaction of the target.
+fn step(source: &Connection, target: &mut Connection, timeout: Duration) -> SqliteResult<()> {
+    let begun = Instant::now();
+    let backup = Backup::new(source, target)?;
+    loop {
+        match backup.step(-1)? {
+            StepResult::Done => return Ok(()),
+            _ if begun.elapsed() < timeout => thread::sleep(PAUSE),
+            _ => {
+                return Err(SqliteError::Refused(StoreError::Unavailable {
+                    message: "another process writes to the store; try again".to_owned(),
+                    source: None,
+                }));
+            }
+        }
+    }
+}
+
+fn checked(path: &Path, timeout: Duration) -> Result<IntegrityReport, StoreError> {
+    let access = Access::ReadOnly { is_unused: true };
+    let conn = file::open_reader(path, timeout, access)?;
+    verify::verify(&conn, path, None).map_err(|error| error.into_store_error(path))
+}
+
+/// Gives all sessions back under epochs that no owner of either store had.
+fn reset_leases(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    let now = TimestampColumn(now);
+    conn.execute(
+        "UPDATE session SET owner = NULL, until = 0, epoch = max(epoch + 1, ?1)",
+        [now],
+    )?;
+    conn.execute(
+        "INSERT INTO meta VALUES ('epochs', ?1)
+         ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
+        [now],
+    )?;
+    Ok(())
+}
