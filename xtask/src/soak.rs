@@ -37,6 +37,8 @@ pub(crate) fn soak(root: &Path, named: &[&str]) -> Result<(), String> {
     for package in packages {
         command.args(["--package", package]);
     }
+    // The counts that tests print are a part of the result.
+    command.args(["--", "--show-output"]);
     // A counter that is set already takes precedence.
     for (name, count) in COUNTS {
         if std::env::var_os(name).is_none() {

@@ -218,6 +218,15 @@ impl World {
         }
     }
 
+    /// Ends a node for good; the other one gets everything that was sent to it.
+    fn lose_first_node(&mut self) {
+        self.tasks.retain(|(on, _)| *on != Some(0));
+        lock(&self.running).retain(|process| process % (NODES as u64) != 0);
+        if let [first, other] = self.nodes.as_mut_slice() {
+            *first = other.clone();
+        }
+    }
+
     /// Sets the wall clock of a node an hour forward or back.
     fn step_clock(&mut self) {
         const HOUR: i64 = 3_600_000;
@@ -324,6 +333,9 @@ impl World {
     fn heal(&mut self) -> Result<(), String> {
         self.store.heal();
         self.provider.heal();
+        if !self.one_machine {
+            self.lose_first_node();
+        }
         for round in 0..400_000_u64 {
             self.step(0, 0);
             if round.is_multiple_of(500) {
