@@ -108,6 +108,10 @@ async fn a_restore_replaces_the_store_under_its_users_and_fences_them() {
     restore(&backup, &path, true, Timestamp(9_000_000_000)).unwrap();
     let history = store.history("s", 0, 9).await.unwrap();
     assert_eq!(history, [said("before"), said("before")]);
+    // The epochs of later owners differ from those before the restore.
+    for _ in 0..2 {
+        lease(&store, "s").await.unwrap();
+    }
     let late = store.commit(&held, done("i", 4, vec![said("late")])).await;
     assert!(matches!(late, Err(StoreError::Fenced { .. })), "{late:?}");
     assert_eq!(store.verify(None).await.unwrap().faults, []);
