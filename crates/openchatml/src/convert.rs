@@ -34,6 +34,7 @@ mod harmony;
 mod ids;
 mod options;
 mod reading;
+mod reply_order;
 mod result;
 mod v2_0;
 mod v2_2;
@@ -42,6 +43,7 @@ mod writing;
 pub use error::ConvertError;
 pub use ids::assign_ids;
 pub use options::ConvertOptions;
+pub(crate) use reply_order::{MOVED, Ordered, call_order};
 pub use result::{ReadResult, WriteResult};
 pub(crate) use writing::{Writing, finish, note_terminators};
 

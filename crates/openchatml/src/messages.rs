@@ -34,7 +34,7 @@ use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 
 /// The intent of a preamble.
-const PREAMBLE: &str = "preamble";
+pub(crate) const PREAMBLE: &str = "preamble";
 
 /// The recipient that names a tool (`to=`): `functions.<tool>`, except for `browser.*` and `python`,
 /// which are built in. [`tool_of`] gives the tool back, unless it has no name.

@@ -409,3 +409,78 @@ fn a_broken_text_has_a_place() {
       = help: correct the errors, or name the form of the file with --from
     "#);
 }
+
+/// The results of tools in an OpenAI form, each with the arguments of its call.
+fn answered(messages: &str) -> Vec<(String, String)> {
+    let messages: Value = serde_json::from_str(messages).unwrap();
+    let messages = messages.as_array().unwrap();
+    let calls = messages.iter().flat_map(|message| {
+        let calls = message["tool_calls"].as_array();
+        calls.into_iter().flatten().map(|call| {
+            let arguments = &call["function"]["arguments"];
+            (call["id"].clone(), arguments.as_str().unwrap().to_owned())
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let mut answered: Vec<_> = results
+        .map(|result| {
+            let call = calls.iter().find(|(id, _)| *id == result["tool_call_id"]);
+            let content = result["content"].as_str().unwrap().to_owned();
+            (call.unwrap().1.clone(), content)
+        })
+        .collect();
+    answered.sort();
+    answered
+}
+
+/// Replies keep their calls in forms without ids, whatever order they have.
+#[test]
+fn replies_in_another_order_keep_their_calls() {
+    let call = |id: &str, n: u32| {
+        format!(
+            r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{\"n\":{n}}}"}}}}"#
+        )
+    };
+    let messages = format!(
+        r#"[{{"role":"user","content":"hi"}},
+        {{"role":"assistant","content":null,"tool_calls":[{},{},{}]}},
+        {{"role":"tool","tool_call_id":"c","content":"3"}},
+        {{"role":"tool","tool_call_id":"a","content":"1"}},
+        {{"role":"tool","tool_call_id":"b","content":"2"}},
+        {{"role":"assistant","content":"done"}}]"#,
+        call("a", 1),
+        call("b", 2),
+        call("c", 3)
+    );
+    let folder = folder(&[("a.json", &messages)]);
+    let expected = answered(&messages);
+    for form in [
+        "harmony", "ocml2.2", "ocml2.0", "ocml0.1", "sharegpt", "json", "json2.0", "chatmd",
+    ] {
+        let from = [
+            "convert", "a.json", "--from", "openai", "--to", form, "-o", form,
+        ];
+        assert_eq!(run(folder.path(), from).status, 0, "{form}");
+        let back = ["convert", form, "--from", form, "--to", "openai"];
+        let back = run(folder.path(), back);
+        assert_eq!(answered(&back.stdout), expected, "{form}: {}", back.stderr);
+    }
+}
+
+/// The shortest form of a reply has neither channel nor recipient.
+#[test]
+fn a_reply_without_channel_and_recipient_is_kept() {
+    let text = "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>\
+        <|start|>functions.f<|message|>42<|end|><|start|>assistant<|channel|>final<|message|>done<|return|>";
+    let folder = folder(&[("a.harmony", text)]);
+    let ran = run(folder.path(), ["convert", "a.harmony", "--to", "openai"]);
+    assert_eq!(answered(&ran.stdout), [("{}".to_owned(), "42".to_owned())]);
+    let render = ["tokens", "render", "--text", "a.harmony"];
+    let ran = run(folder.path(), render);
+    assert!(
+        ran.stdout.contains("<|message|>42<|end|>"),
+        "{}",
+        ran.stdout
+    );
+}

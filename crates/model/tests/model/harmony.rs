@@ -278,6 +278,25 @@ async fn what_is_malformed_is_recovered_and_nothing_hidden_is_shown() {
             &["{\"on\": }", "{ }"],
             FinishReason::ToolCalls,
         ),
+        // Commentary for the user, before a call and alone; without its end it stays hidden.
+        (
+            "<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant<|channel|>commentary to=functions.lamp <|constrain|>json<|message|>{}<|call|>",
+            "Let me look.",
+            &["{}"],
+            FinishReason::ToolCalls,
+        ),
+        (
+            "<|channel|>commentary<|message|>Hi.<|return|>",
+            "Hi.",
+            &[],
+            FinishReason::Stop,
+        ),
+        (
+            "<|channel|>commentary<|message|>a<|start|>assistant<|channel|>final<|message|>Hi.<|return|>",
+            "Hi.",
+            &[],
+            FinishReason::Stop,
+        ),
         // A bracket before a token is text, not an escape.
         (
             "<|channel|>final<|message|>a <<|return|>",

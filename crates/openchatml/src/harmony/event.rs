@@ -128,6 +128,19 @@ impl MessageHeader {
         self.visibility().is_visible()
     }
 
+    /// Returns whether the message is the assistant's `commentary` without recipient and type.
+    ///
+    /// It is meant for the user once it is complete; before that it is hidden.
+    pub fn is_preamble(&self) -> bool {
+        !self.stray
+            && self.sound
+            && self.role == FrameRole::Assistant
+            && self.known_channel() == Channel::Commentary
+            && self.recipient.is_none()
+            && self.content_type.is_none()
+            && self.intent.is_none()
+    }
+
     pub(super) fn recipient(&self) -> Recipient {
         let to = self.recipient.as_deref();
         to.map_or(Recipient::Nobody, |to| Recipient::of(to.as_bytes()))

@@ -38,9 +38,16 @@ pub struct Message {
 }
 
 impl Message {
+    /// Returns whether it is a complete [preamble](MessageHeader::is_preamble).
+    pub fn is_preamble(&self) -> bool {
+        matches!(self.end, End::End | End::Return) && self.head.is_preamble()
+    }
+
     /// Returns whether a person may see it; see [`MessageHeader::visibility`].
+    ///
+    /// A complete [preamble](Message::is_preamble) is visible.
     pub fn is_visible(&self) -> bool {
-        self.head.is_visible()
+        self.head.is_visible() || self.is_preamble()
     }
 }
 

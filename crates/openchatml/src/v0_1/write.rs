@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use super::event::Function;
 use super::json::is_value;
 use super::marker::{Marker, Thought};
-use crate::convert::{ConvertError, ConvertOptions, WriteResult, Writing, assign_ids, finish};
+use crate::convert::{
+    ConvertError, ConvertOptions, Ordered, WriteResult, Writing, assign_ids, finish,
+};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, tool_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
@@ -106,6 +108,8 @@ impl WriteOptions {
 /// A body that spells a token, a name that is invalid in a role line; with
 /// [`WriteOptions::strict`] any loss. Then nothing is written.
 pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
+    let ordered = Ordered::new(transcript);
+    let transcript = &*ordered.transcript;
     let mut writer = Writer {
         options,
         out: Writing::default(),
@@ -142,6 +146,7 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         text.push_str(end);
         text.push('\n');
     }
+    ordered.finish(&mut writer.out.losses);
     let strict = options.strict;
     finish(
         writer.out,

@@ -76,7 +76,6 @@ fn what_harmony_has_no_place_for_is_told() {
         [
             "transcript: Harmony has no document header",
             "frame 1: `call_id` is lost; replies are told apart by order and name",
-            "frame 1: `intent` is lost",
             "frame 1: its other attributes are lost",
             "frame 2: its content type is lost, because the one of its body takes its place",
             "frame 3: it was cut, and reads as if it was whole",

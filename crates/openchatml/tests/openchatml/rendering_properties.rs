@@ -4,7 +4,7 @@ use openchatml::harmony::{
     Content, Conversation, End, Form, HarmonyReadOptions, Message, Reasoning, RenderError,
     RenderMessage, RenderOptions, RendererCompat, read,
 };
-use openchatml::{FrameBuf, FrameRole, Terminator, Transcript};
+use openchatml::{FrameBuf, FrameRole, Terminator, Transcript, recipient_of};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -299,7 +299,8 @@ proptest! {
             let named = matches!(message.role, FrameRole::Assistant | FrameRole::Tool);
             message.channel = named.then(|| ["analysis", "commentary", "final"][index % 3].to_owned());
             if message.role == FrameRole::Tool {
-                message.name.get_or_insert_with(|| "lamp".to_owned());
+                let name = message.name.take().unwrap_or_else(|| "functions.lamp".to_owned());
+                message.name = Some(if name.contains('.') { name } else { recipient_of(&name) });
             }
         }
         let (transcript, _) = conversation.to_transcript();

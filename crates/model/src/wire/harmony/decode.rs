@@ -223,6 +223,8 @@ struct CurrentMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessageKind {
     Text,
+    /// Commentary for the user, which is hidden until it is complete.
+    Preamble,
     Reasoning,
     Call,
 }
@@ -240,7 +242,7 @@ impl HarmonyResponse {
         match event {
             Read::Start(head) => self.start(head, events),
             Read::Delta(text) => self.delta(text, events),
-            Read::End(ended) => self.end(ended.end),
+            Read::End(ended) => self.end(ended.end, events),
             Read::Amended(End::Return | End::Call) => self.is_over = true,
             _ => {}
         }
@@ -258,6 +260,7 @@ impl HarmonyResponse {
         let kind = match tool {
             Some(_) => MessageKind::Call,
             None if head.is_visible() => MessageKind::Text,
+            None if head.is_preamble() => MessageKind::Preamble,
             None => MessageKind::Reasoning,
         };
         let name = tool_of(tool.unwrap_or_default()).to_owned();
@@ -284,6 +287,7 @@ impl HarmonyResponse {
         current.text.push_str(text);
         let text = text.to_owned();
         events(match current.kind {
+            MessageKind::Preamble => return,
             MessageKind::Text => ModelEvent::Text(text),
             MessageKind::Reasoning => ModelEvent::Reasoning(text),
             MessageKind::Call => ModelEvent::Arguments {
@@ -293,7 +297,7 @@ impl HarmonyResponse {
         });
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: End, events: &mut (dyn FnMut(ModelEvent) + Send)) {
         self.is_over |= matches!(end, End::Return | End::Call);
         let Some(current) = self.current.take() else {
             return;
@@ -305,12 +309,28 @@ impl HarmonyResponse {
                 self.has_truncated_call = true;
                 self.think(current.text);
             }
-            MessageKind::Reasoning => self.think(current.text),
-            MessageKind::Text => match self.blocks.last_mut() {
-                Some(ContentBlock::Text { text, .. }) => text.push_str(&current.text),
-                _ if current.text.is_empty() => {}
-                _ => self.blocks.push(ContentBlock::text(current.text)),
-            },
+            MessageKind::Text => self.say(current.text, false),
+            MessageKind::Preamble if matches!(end, End::End | End::Return) => {
+                if !current.text.is_empty() {
+                    events(ModelEvent::Text(current.text.clone()));
+                }
+                self.say(current.text, true);
+            }
+            MessageKind::Preamble | MessageKind::Reasoning => self.think(current.text),
+        }
+    }
+
+    fn say(&mut self, said: String, is_preamble: bool) {
+        match self.blocks.last_mut() {
+            Some(ContentBlock::Text { text, preamble, .. }) if *preamble == is_preamble => {
+                text.push_str(&said);
+            }
+            _ if said.is_empty() => {}
+            _ => self.blocks.push(ContentBlock::Text {
+                text: said,
+                signature: None,
+                preamble: is_preamble,
+            }),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Content, Conversation, RenderMessage, RendererCompat, layout};
 use crate::harmony::{End, HarmonyDocument, Message};
 use crate::loss::Loss;
+use crate::messages::PREAMBLE;
 use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
@@ -101,6 +102,9 @@ fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
         );
         frame.terminator = Terminator::End;
     }
+    if message.is_preamble() {
+        frame.intent = Some(PREAMBLE.to_owned());
+    }
     frame
 }
 
@@ -139,21 +143,31 @@ fn from_conversation(
     if frame.role == FrameRole::Assistant && to_tool {
         frame.terminator = Terminator::Call;
     }
+    let is_preamble = frame.role == FrameRole::Assistant
+        && frame.channel == Some(Channel::Commentary)
+        && frame.to.is_none()
+        && message.content_type.is_none();
+    if is_preamble {
+        frame.intent = Some(PREAMBLE.to_owned());
+    }
     frame
 }
 
 /// The channel of a frame. Without one a frame is shown, a message of the assistant's is not.
+///
+/// A tool's reply without one is on `commentary`, as the shortest form of a reply has none.
 fn channel(
     role: FrameRole,
     name: Option<&str>,
     index: usize,
     losses: &mut Losses,
 ) -> Option<Channel> {
-    let needs_one = !matches!(
-        role,
-        FrameRole::User | FrameRole::System | FrameRole::Developer
-    );
     let Some(name) = name else {
+        if role == FrameRole::Tool {
+            losses.message(index, "it has no channel, and is read as on `commentary`");
+            return Some(Channel::Commentary);
+        }
+        let needs_one = matches!(role, FrameRole::Assistant | FrameRole::Other);
         if needs_one {
             losses.message(index, "it has no channel, and is hidden");
         }

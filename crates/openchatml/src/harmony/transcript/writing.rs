@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Losses;
+use crate::convert::{MOVED, call_order};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
 use crate::loss::{Loss, LossTarget};
+use crate::messages::{PREAMBLE, recipient_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl Conversation {
@@ -46,8 +48,17 @@ impl Conversation {
             tools: BTreeMap::new(),
             losses,
         };
-        let messages = frames.iter().enumerate();
-        let messages = messages.filter_map(|(index, frame)| writing.frame(index, frame));
+        // Harmony has no ids: a reply is paired with its call by order and name.
+        let order = call_order(frames);
+        let places = 0..frames.len();
+        let messages = places.filter_map(|place| {
+            let index = order.as_ref().and_then(|order| order.get(place));
+            let index = index.copied().unwrap_or(place);
+            if index != place {
+                writing.losses.frame(index, MOVED);
+            }
+            writing.frame(index, frames.get(index)?)
+        });
         let conversation = messages.collect();
         (conversation, writing.losses.0)
     }
@@ -87,7 +98,10 @@ impl<'f> Writing<'f> {
         .map(str::to_owned);
         self.types(index, frame, &mut message);
         match frame.role {
-            FrameRole::Assistant => self.calls(index, frame, &mut message),
+            FrameRole::Assistant => {
+                self.calls(index, frame, &mut message);
+                self.hide(index, frame, &mut message);
+            }
             FrameRole::Tool => {
                 let asked = || self.tools.get(frame.call_id.as_deref()?).copied();
                 let name = frame.name.as_deref().or_else(asked);
@@ -96,7 +110,18 @@ impl<'f> Writing<'f> {
                         .frame(index, "left out, because its tool is not known");
                     return None;
                 };
-                message.name = Some(name.to_owned());
+                // A name without a namespace would be read as a role.
+                let is_bare = !name.contains('.');
+                let written = if is_bare {
+                    recipient_of(name)
+                } else {
+                    name.to_owned()
+                };
+                if written != name {
+                    self.losses
+                        .frame(index, "its tool is written as a function of that name");
+                }
+                message.name = Some(written);
             }
             _ => {}
         }
@@ -145,14 +170,33 @@ impl<'f> Writing<'f> {
         }
     }
 
+    /// Prevents that hidden commentary is read as a preamble, which is shown.
+    fn hide(&mut self, index: usize, frame: &FrameBuf, message: &mut RenderMessage) {
+        let is_commentary = message.channel.as_deref() == Channel::Commentary.as_str();
+        let is_preamble = frame.intent.as_deref() == Some(PREAMBLE);
+        let is_read_so =
+            is_commentary && message.recipient.is_none() && message.content_type.is_none();
+        if is_read_so && !is_preamble {
+            message.channel = Channel::Analysis.as_str().map(str::to_owned);
+            let text = "commentary that is not a preamble is kept as reasoning";
+            self.losses.frame(index, text);
+        }
+    }
+
     /// The parts that a message has no place for.
     fn lost(&mut self, index: usize, frame: &FrameBuf) {
+        // Reading marks it again.
+        let is_preamble = frame.role == FrameRole::Assistant
+            && frame.channel == Some(Channel::Commentary)
+            && frame.to.is_none()
+            && (frame.content_type.is_none() && frame.constrain.is_none())
+            && frame.intent.as_deref() == Some(PREAMBLE);
         let lost = [
             (
                 frame.call_id.is_some(),
                 "`call_id` is lost; replies are told apart by order and name",
             ),
-            (frame.intent.is_some(), "`intent` is lost"),
+            (frame.intent.is_some() && !is_preamble, "`intent` is lost"),
             (
                 !frame.attributes.is_empty(),
                 "its other attributes are lost",

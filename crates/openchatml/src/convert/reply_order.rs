@@ -1,0 +1,93 @@
+//! The order of replies where a form pairs them with calls by their order.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::{Loss, LossTarget};
+use crate::syntax::vocabulary::FrameRole;
+
+/// Returns the order in which the frames are written: the position of each in the transcript.
+///
+/// Replies take the places of each other until they follow the order of their calls; all other
+/// frames keep their places. `None` if nothing moves. O(n log n) in the frames.
+///
+/// A reply never comes before its call: among the first k replies, the k calls that they answer are
+/// before the k-th, and the k earliest calls are not later.
+pub(crate) fn call_order(frames: &[FrameBuf]) -> Option<Vec<usize>> {
+    let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
+    // The places of replies, and the replies by the place of their call.
+    let (mut places, mut replies) = (Vec::new(), Vec::new());
+    for (index, frame) in frames.iter().enumerate() {
+        let Some(id) = frame.call_id.as_deref() else {
+            continue;
+        };
+        match frame.role {
+            FrameRole::Assistant if frame.to.is_some() => {
+                calls.insert(id, index);
+            }
+            FrameRole::Tool => {
+                if let Some(call) = calls.get(id) {
+                    places.push(index);
+                    replies.push((*call, index));
+                }
+            }
+            _ => {}
+        }
+    }
+    if replies.is_sorted() {
+        return None;
+    }
+    replies.sort_unstable();
+    let mut order: Vec<usize> = (0..frames.len()).collect();
+    for (place, (_, reply)) in places.into_iter().zip(replies) {
+        if let Some(slot) = order.get_mut(place) {
+            *slot = reply;
+        }
+    }
+    Some(order)
+}
+
+/// The note about a reply that is written in another place.
+pub(crate) const MOVED: &str =
+    "moved into the order of the calls, because replies have no ids there";
+
+/// A transcript with its replies in the order of their calls.
+pub(crate) struct Ordered<'t> {
+    pub(crate) transcript: Cow<'t, Transcript>,
+    order: Option<Vec<usize>>,
+}
+
+impl<'t> Ordered<'t> {
+    pub(crate) fn new(transcript: &'t Transcript) -> Self {
+        let order = call_order(&transcript.frames);
+        let transcript = match &order {
+            None => Cow::Borrowed(transcript),
+            Some(order) => {
+                let frames = order.iter().filter_map(|at| transcript.frames.get(*at));
+                Cow::Owned(Transcript {
+                    header: transcript.header.clone(),
+                    frames: frames.cloned().collect(),
+                    ..Transcript::default()
+                })
+            }
+        };
+        Self { transcript, order }
+    }
+
+    /// Names the frames of the original in losses, and adds those that were moved.
+    pub(crate) fn finish(&self, losses: &mut Vec<Loss>) {
+        let Some(order) = &self.order else {
+            return;
+        };
+        for loss in losses.iter_mut() {
+            if let LossTarget::Frame(index) = &mut loss.target
+                && let Some(original) = order.get(*index)
+            {
+                *index = *original;
+            }
+        }
+        let moved = order.iter().enumerate().filter(|(place, at)| place != *at);
+        losses.extend(moved.map(|(_, at)| Loss::new(LossTarget::Frame(*at), MOVED)));
+    }
+}
