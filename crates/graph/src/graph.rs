@@ -11,6 +11,7 @@ use crate::build::edge::Edge;
 use crate::error::EngineError;
 use crate::node::body::NodeBody;
 use crate::node::middleware::Middleware;
+use crate::node::retry::RetryPolicy;
 use crate::pause::paused_run::PausedRun;
 use crate::pause::suspension::SuspendRequest;
 use crate::ports::ids::IdSource;
@@ -53,6 +54,7 @@ pub(crate) struct CompiledNode<E> {
     pub(crate) body: Box<dyn NodeBody<E>>,
     /// Outermost first.
     pub(crate) middleware: Vec<Arc<dyn Middleware<E>>>,
+    pub(crate) retry: Option<RetryPolicy>,
     pub(crate) edge: Edge,
 }
 

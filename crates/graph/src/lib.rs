@@ -142,6 +142,7 @@ pub use node::context::{Node, NodeContext};
 pub use node::fan_out::FanOut;
 pub use node::middleware::{Middleware, Next};
 pub use node::parallel::ErrorPolicy;
+pub use node::retry::{RetryPolicy, wake_at};
 pub use node::subgraph::Mapping;
 pub use pause::paused_run::{CompletedPosition, PAUSED_RUN_VERSION, PausedRun};
 pub use pause::resume::MergedResume;

@@ -14,6 +14,7 @@ use crate::node::branches::ParallelBranches;
 use crate::node::context::{FnNode, Node, NodeContext};
 use crate::node::fan_out::FanOut;
 use crate::node::middleware::Middleware;
+use crate::node::retry::RetryPolicy;
 use crate::node::subgraph::{Mapping, Subgraph};
 use crate::ports::ids::IdSource;
 use crate::ports::observer::{Observer, Undelivered};
@@ -34,6 +35,7 @@ pub struct GraphBuilder<E = ()> {
     schema: StateSchema,
     nodes: Vec<(String, Box<dyn NodeBody<E>>)>,
     middleware: Vec<PlannedMiddleware<E>>,
+    retries: Vec<(String, RetryPolicy)>,
     observers: Vec<Arc<dyn Observer>>,
     edges: Vec<(String, PlannedEdge)>,
     entry: Option<String>,
@@ -60,6 +62,7 @@ impl<E: 'static> GraphBuilder<E> {
             schema,
             nodes: Vec::new(),
             middleware: Vec::new(),
+            retries: Vec::new(),
             observers: Vec::new(),
             edges: Vec::new(),
             entry: None,
@@ -122,6 +125,15 @@ impl<E: 'static> GraphBuilder<E> {
     ) -> Self {
         let middleware: Arc<dyn Middleware<E>> = Arc::new(middleware);
         self.middleware.push((Some(node.into()), middleware));
+        self
+    }
+
+    /// Sets the retries of a node; the last policy counts.
+    ///
+    /// They are outside the middleware of the node.
+    #[must_use]
+    pub fn retry_node(mut self, node: impl Into<String>, policy: RetryPolicy) -> Self {
+        self.retries.push((node.into(), policy));
         self
     }
 
@@ -232,8 +244,15 @@ impl<E: 'static> GraphBuilder<E> {
             body.resolve(name, layout.schema())?;
         }
         let mut chains = chains(self.middleware, &nodes, &positions)?.into_iter();
+        let is_unknown =
+            |(node, _): &&(String, RetryPolicy)| !positions.contains_key(node.as_str());
+        if let Some((node, _)) = self.retries.iter().find(is_unknown) {
+            return Err(CompileError::UnknownRetriedNode { node: node.clone() });
+        }
+        let mut retries: HashMap<String, RetryPolicy> = self.retries.into_iter().collect();
         let nodes = nodes.into_iter().zip(edges);
         let nodes = nodes.map(|((name, body), edge)| CompiledNode {
+            retry: retries.remove(&name),
             name: name.into(),
             body,
             middleware: chains.next().unwrap_or_default(),

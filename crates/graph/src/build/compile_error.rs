@@ -51,6 +51,12 @@ pub enum CompileError {
         /// The name.
         node: String,
     },
+    /// A retry policy names an unknown node.
+    #[error("a retry policy names the unknown node `{node}`")]
+    UnknownRetriedNode {
+        /// The name.
+        node: String,
+    },
     /// A middleware wraps an unknown node.
     #[error("a middleware wraps the unknown node `{node}`")]
     UnknownNode {
@@ -114,7 +120,7 @@ impl CompileError {
             Self::MultipleOutgoingEdges { .. } => "multiple_outgoing_edges",
             Self::MissingOutgoingEdge { .. } => "missing_outgoing_edge",
             Self::DuplicateNode { .. } => "duplicate_node",
-            Self::UnknownNode { .. } => "unknown_node",
+            Self::UnknownNode { .. } | Self::UnknownRetriedNode { .. } => "unknown_node",
             Self::DuplicateBranch { .. } => "duplicate_branch",
             Self::MappingReferencesUndeclaredField { .. } => "mapping_references_undeclared_field",
             Self::ConflictingReducers { .. } => "conflicting_reducers",

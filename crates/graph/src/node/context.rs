@@ -3,11 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::error::NodeError;
+use crate::node::retry::StepNotes;
 use crate::pause::suspension::{SignalDescriptor, Suspend, SuspendRequest};
 use crate::ports::run_ports::RunEvent;
 use crate::run::info::NodeLocation;
@@ -73,6 +75,7 @@ pub struct NodeContext<E = ()> {
     pub(crate) state: State,
     pub(crate) place: NodeLocation,
     pub(crate) seat: AttemptHandle,
+    pub(crate) notes: Arc<StepNotes>,
 }
 
 impl<E> NodeContext<E> {
@@ -133,6 +136,7 @@ impl<E> NodeContext<E> {
     /// # Errors
     /// Returns an error if the journal cannot record the note. The node decides how to handle it.
     pub async fn journal(&self, entry: Value) -> Result<(), NodeError> {
+        self.notes.journalled.store(true, Ordering::Relaxed);
         match &self.shared.ports.journal {
             Some(journal) => journal.note(&self.place, entry).await,
             None => Ok(()),
@@ -190,9 +194,32 @@ impl<E> NodeContext<E> {
         self.suspension(descriptor, false)
     }
 
+    /// Waits until a time, in milliseconds since 1970.
+    ///
+    /// The run suspends, and resumes with this node once the clock of the program that keeps it has
+    /// reached the time. The node then runs from its start, and this call completes at once: the n-th
+    /// call of an attempt is the n-th timer of the node, whatever its time. Effects before the call
+    /// happen again, so a wait belongs at the start of a node. A time that has come does not suspend.
+    pub async fn sleep_until(&self, at: u64) {
+        let timer = self.notes.asked.fetch_add(1, Ordering::Relaxed);
+        let is_over = self.shared.ports.clock.is_some() && at <= self.shared.ports.now();
+        if timer < self.notes.fired || is_over {
+            return;
+        }
+        let (id, step) = (self.invocation_id(), self.place.step);
+        let descriptor = SignalDescriptor::timer(format!("timer-{id}-{step}-{timer}"), at);
+        let mut suspend = self.suspend_and_rerun(descriptor);
+        if let Some(request) = &mut suspend.request {
+            request.timers = timer + 1;
+        }
+        match suspend.await {}
+    }
+
     fn suspension(&self, descriptor: SignalDescriptor, node_completed: bool) -> Suspend {
+        let mut request = SuspendRequest::new(descriptor, node_completed);
+        request.timers = self.notes.fired;
         Suspend {
-            request: Some(SuspendRequest::new(descriptor, node_completed)),
+            request: Some(request),
             seat: self.seat.clone(),
             desk: Arc::clone(&self.shared.desk),
         }
@@ -206,6 +233,7 @@ impl<E> Clone for NodeContext<E> {
             state: self.state.clone(),
             place: self.place.clone(),
             seat: self.seat.clone(),
+            notes: Arc::clone(&self.notes),
         }
     }
 }

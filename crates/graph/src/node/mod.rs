@@ -7,4 +7,5 @@ pub(crate) mod fan_out;
 pub(crate) mod middleware;
 pub(crate) mod nested;
 pub(crate) mod parallel;
+pub(crate) mod retry;
 pub(crate) mod subgraph;

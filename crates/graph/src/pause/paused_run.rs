@@ -64,6 +64,9 @@ pub(crate) struct PausedFrame {
     /// The siblings of the next frame, if the node runs several graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) siblings: Option<Siblings>,
+    /// The number of timers that are over when the node runs again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) timers: usize,
     /// The fields that the run has written; of the outermost graph only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) written: Option<Vec<Arc<str>>>,
@@ -281,6 +284,14 @@ impl PausedRun {
         }
         Ok(paused)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Adds a name to a small set.

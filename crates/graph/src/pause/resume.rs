@@ -133,6 +133,7 @@ fn fit<'g, E>(
         steps: frame.steps,
         completed: frame.completed.clone(),
         siblings: frame.siblings.clone(),
+        timers: frame.timers,
         written,
     };
     Ok((fitted, body))

@@ -21,6 +21,7 @@ pub(crate) struct ResumeFrame {
     pub(crate) steps: usize,
     pub(crate) completed: Vec<(Arc<str>, usize)>,
     pub(crate) siblings: Option<Siblings>,
+    pub(crate) timers: usize,
     pub(crate) written: Option<Vec<Arc<str>>>,
 }
 

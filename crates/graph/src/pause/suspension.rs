@@ -108,6 +108,8 @@ pub(crate) struct SuspendRequest {
     pub(crate) frames: Vec<PausedFrame>,
     /// The siblings of the first frame, until the outer graph takes them.
     pub(crate) siblings: Option<Siblings>,
+    /// The number of timers of the innermost step that are over when it resumes.
+    pub(crate) timers: usize,
     annotated: Annotated,
 }
 
@@ -124,6 +126,7 @@ impl SuspendRequest {
             node_completed,
             frames: Vec::new(),
             siblings: None,
+            timers: 0,
             annotated: Annotated::default(),
         }
     }

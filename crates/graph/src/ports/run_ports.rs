@@ -77,6 +77,7 @@ pub struct RunPorts<E = ()> {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) session: Option<Arc<dyn SessionSaver>>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) clock: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
 }
 
 impl<E> Default for RunPorts<E> {
@@ -86,6 +87,7 @@ impl<E> Default for RunPorts<E> {
             journal: None,
             session: None,
             observers: Vec::new(),
+            clock: None,
         }
     }
 }
@@ -97,6 +99,7 @@ impl<E> Clone for RunPorts<E> {
             journal: self.journal.clone(),
             session: self.session.clone(),
             observers: self.observers.clone(),
+            clock: self.clock.clone(),
         }
     }
 }
@@ -126,6 +129,19 @@ impl<E> RunPorts<E> {
     pub fn with_session(mut self, saver: impl SessionSaver + 'static) -> Self {
         self.session = Some(Arc::new(saver));
         self
+    }
+
+    /// Sets the clock of timers and retries: milliseconds since 1970.
+    ///
+    /// Without a clock a backoff ends at once.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.as_ref().map_or(0, |clock| clock())
     }
 
     /// Adds an observer, after those of the graph.
@@ -161,6 +177,7 @@ impl<E> fmt::Debug for RunPorts<E> {
             .field("journal", &self.journal.is_some())
             .field("session", &self.session.is_some())
             .field("observers", &self.observers.len())
+            .field("clock", &self.clock.is_some())
             .finish()
     }
 }

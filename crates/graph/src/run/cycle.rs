@@ -4,6 +4,7 @@
 //! whole or changes nothing. Between two steps the loop yields to other tasks, so a run of nodes
 //! that never wait can still be cancelled.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
@@ -13,9 +14,10 @@ use crate::build::edge::{Position, RoutingFailure};
 use crate::error::EngineError;
 use crate::graph::{CompiledNode, Inner};
 use crate::node::middleware::Next;
+use crate::node::retry::StepNotes;
 use crate::pause::paused_run::{PausedFrame, mark};
 use crate::pause::resume_point::{NestedResume, ResumePoint};
-use crate::pause::suspension::SuspendRequest;
+use crate::pause::suspension::{SignalDescriptor, SuspendRequest};
 use crate::run::end::{Failure, RunEnd};
 use crate::run::info::{GraphPath, NodeLocation};
 use crate::run::interrupt::{Attempt, Interrupt};
@@ -45,6 +47,7 @@ pub(crate) struct Run<'a, E> {
 struct Again {
     step: usize,
     attempt_index: usize,
+    timers: usize,
     inside: Option<NestedResume>,
 }
 
@@ -88,6 +91,7 @@ impl<'a, E: 'static> Run<'a, E> {
         let again = Again {
             step: frame.step,
             attempt_index: frame.attempt_index,
+            timers: frame.timers,
             inside: (!is_innermost).then_some(NestedResume {
                 resume_point,
                 siblings,
@@ -138,10 +142,13 @@ impl<'a, E: 'static> Run<'a, E> {
         node: &'a CompiledNode<E>,
         again: Option<Again>,
     ) -> Result<Stepped, EngineError> {
-        let (number, attempt_index, inside) = match again {
-            Some(again) => (again.step, again.attempt_index, again.inside),
-            None => (self.shared.begin_step(), 0, None),
-        };
+        let again = again.unwrap_or_else(|| Again {
+            step: self.shared.begin_step(),
+            attempt_index: 0,
+            timers: 0,
+            inside: None,
+        });
+        let (number, attempt_index, inside) = (again.step, again.attempt_index, again.inside);
         let place = NodeLocation {
             node: Arc::clone(&node.name),
             within: self.within.clone(),
@@ -163,6 +170,10 @@ impl<'a, E: 'static> Run<'a, E> {
                 progress: Mutex::new(Progress::default()),
             },
             inside: Mutex::new(inside),
+            notes: Arc::new(StepNotes {
+                fired: again.timers,
+                ..StepNotes::default()
+            }),
         };
         let next = Next {
             chain: &node.middleware,
@@ -171,25 +182,31 @@ impl<'a, E: 'static> Run<'a, E> {
         let attempt = self.shared.desk.attempt(open.number, next.run());
         let attempt = attempt.instrument(span.clone()).await;
         drop(open);
-        let watch = step.watch;
+        let (watch, notes) = (step.watch, step.notes);
         let update = match attempt {
             Attempt::Returned(Ok(update)) => update,
             Attempt::Returned(Err(source)) => {
-                let node = node.name.as_ref().to_owned();
-                let error = EngineError::NodeException { node, source };
-                return Err(step_failed(&watch, &span, error));
+                let name = node.name.as_ref().to_owned();
+                let error = EngineError::NodeException { node: name, source };
+                let last = watch.last();
+                let Some(request) = self.retry(node, &last, &error, &notes) else {
+                    return Err(step_failed(&watch, &span, error));
+                };
+                trace::attempt(&span, last.attempt_index);
+                trace::failed(&span, &error);
+                let next = NodeLocation {
+                    attempt_index: last.attempt_index + 1,
+                    ..last
+                };
+                return Ok(self.suspended(&watch, &span, &next, request));
             }
             Attempt::Interrupted(Interrupt::Failed(error)) => {
                 return Err(step_failed(&watch, &span, error));
             }
             Attempt::Interrupted(Interrupt::Suspended(request)) => {
-                let values = self.shared.traces_signals;
-                trace::attempt(&span, watch.last().attempt_index);
-                trace::suspended(&span, &request.descriptor, values);
-                watch.suspended(&request.descriptor);
-                let mut request = Box::new(request);
-                let frame = self.frame(&watch.last(), &mut request);
-                return Ok(Stepped::Suspended(frame, request));
+                let last = watch.last();
+                trace::attempt(&span, last.attempt_index);
+                return Ok(self.suspended(&watch, &span, &last, request));
             }
         };
         // Held only if it may be required: without it the merge happens in place.
@@ -219,6 +236,45 @@ impl<'a, E: 'static> Run<'a, E> {
         Ok(Stepped::To(next))
     }
 
+    /// Returns the suspension before the next attempt of a node, if its policy has one.
+    fn retry(
+        &self,
+        node: &CompiledNode<E>,
+        last: &NodeLocation,
+        error: &EngineError,
+        notes: &StepNotes,
+    ) -> Option<SuspendRequest> {
+        let policy = node.retry.as_ref()?;
+        if notes.journalled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let attempt = last.attempt_index + 1;
+        let wait = policy.wait(attempt, Some(error.derived_category()))?;
+        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let at = self.shared.ports.now().saturating_add(wait);
+        let info = &self.shared.info;
+        let id = format!("retry-{}-{}-{attempt}", info.invocation_id, last.step);
+        let descriptor = SignalDescriptor::timer(id, at);
+        let descriptor = descriptor.after_failure(attempt, &error.diagnostic());
+        let mut request = SuspendRequest::new(descriptor, false);
+        request.timers = notes.fired;
+        Some(request)
+    }
+
+    fn suspended(
+        &self,
+        watch: &Watch<E>,
+        span: &tracing::Span,
+        at: &NodeLocation,
+        request: SuspendRequest,
+    ) -> Stepped {
+        trace::suspended(span, &request.descriptor, self.shared.traces_signals);
+        watch.suspended(&request.descriptor);
+        let mut request = Box::new(request);
+        let frame = self.frame(at, &mut request);
+        Stepped::Suspended(frame, request)
+    }
+
     /// Returns this graph as a frame of a paused run.
     fn frame(&self, at: &NodeLocation, request: &mut SuspendRequest) -> PausedFrame {
         let mut completed = self.completed.clone();
@@ -233,6 +289,11 @@ impl<'a, E: 'static> Run<'a, E> {
             completed,
             state: self.state.to_update(),
             siblings: request.siblings.take(),
+            timers: if request.frames.is_empty() {
+                request.timers
+            } else {
+                0
+            },
             written: self.written.clone(),
         }
     }

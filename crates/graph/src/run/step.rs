@@ -1,10 +1,12 @@
 //! One step of a run: middleware and node body, and the events of each attempt.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{EngineError, NodeError};
 use crate::graph::CompiledNode;
 use crate::node::context::NodeContext;
+use crate::node::retry::StepNotes;
 use crate::pause::resume_point::NestedResume;
 use crate::ports::observer::{NodeEvent, Phase};
 use crate::ports::run_ports::{NodeEnd, RunEvent};
@@ -23,6 +25,7 @@ pub(crate) struct Step<'a, E> {
     pub(crate) watch: Watch<E>,
     /// The resume position of the first attempt, if the run was resumed inside the node.
     pub(crate) inside: Mutex<Option<NestedResume>>,
+    pub(crate) notes: Arc<StepNotes>,
 }
 
 impl<'a, E: 'static> Step<'a, E> {
@@ -30,6 +33,7 @@ impl<'a, E: 'static> Step<'a, E> {
     pub(crate) fn run_body(&'a self) -> BoxFuture<'a, Result<Update, NodeError>> {
         Box::pin(async move {
             let place = self.watch.begin();
+            self.notes.asked.store(0, Ordering::Relaxed);
             let inside = lock(&self.inside).take();
             let desk = &self.watch.shared.desk;
             let ticket = desk.ticket();
@@ -59,6 +63,7 @@ impl<'a, E: 'static> Step<'a, E> {
             state: self.state.clone(),
             place,
             seat,
+            notes: Arc::clone(&self.notes),
         }
     }
 }

@@ -26,6 +26,7 @@ mod spans;
 mod state;
 mod subgraphs;
 mod suspension;
+mod timers;
 mod typed;
 
 use std::sync::{Arc, Mutex};

@@ -202,6 +202,8 @@ impl<E: Send + 'static> Inner<E> {
             lease: lease.clone(),
             invocation_id: invocation_id.to_owned(),
         });
+        let clock = Arc::clone(&self.clock);
+        let ports = ports.with_clock(move || clock.now().0);
         if sink.is_none() {
             return ports;
         }

@@ -111,7 +111,7 @@ pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
 pub use records::check_records;
 pub use recovery::TurnNote;
 pub use retry::{RetryError, UnfinishedTurn};
-pub use signal::{SignalError, SignalTarget};
+pub use signal::{SignalError, SignalTarget, wake_time};
 pub use steps::{SessionStep, StepKind, StepState, StepTurn, session_steps};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;

@@ -47,6 +47,7 @@ impl<E: Send + 'static> ChatHarness<E> {
 
     /// Finishes the turns of a session whose process died, and processes its other entries.
     ///
+    /// Turns that wait for a time resume if the clock has reached it.
     /// Waits until the lease of a dead owner is over. Returns the number of settled entries; `None`
     /// if a live owner has the session.
     ///
@@ -56,6 +57,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         let inner = &self.inner;
         let lock = inner.lock_of(session_id);
         let _turn = lock.lock().await;
+        inner.end_waits(session_id, false).await?;
         let mut seen = None;
         loop {
             let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);

@@ -89,6 +89,13 @@ impl SignalError {
     }
 }
 
+/// Returns the time that a turn waits for; none if it waits for a decision.
+///
+/// [`ChatHarness::recover`] resumes it once its clock has reached the time.
+pub fn wake_time(waiting: &Suspension) -> Option<Timestamp> {
+    logue_graph::wake_at(waiting.metadata.as_ref()).map(Timestamp)
+}
+
 impl<E: Send + 'static> ChatHarness<E> {
     /// Gives a suspended turn its signal and resumes it.
     ///
@@ -113,15 +120,26 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// Ends the waits of a session's turns whose deadline has passed.
     ///
     /// Each turn is put into the inbox with the payload of [`with_expiry`](super::ChatHarnessBuilder::with_expiry), and
-    /// resumes when the inbox is processed next. Returns the names of their signals.
+    /// resumes when the inbox is processed next. Returns the names of their signals. Timers whose time
+    /// has come end too.
     ///
     /// # Errors
     /// The store failed.
     pub async fn expire(&self, session: &str) -> Result<Vec<String>, SignalError> {
-        let inner = &self.inner;
-        let Some(expiry) = &inner.settings.expiry else {
-            return Ok(Vec::new());
-        };
+        Ok(self.inner.end_waits(session, true).await?)
+    }
+}
+
+impl<E: Send + 'static> Inner<E> {
+    /// Ends the waits of a session's turns for a time that has come.
+    ///
+    /// With `decisions`, waits for a decision past its deadline end too. Returns their signals.
+    pub(super) async fn end_waits(
+        &self,
+        session: &str,
+        decisions: bool,
+    ) -> Result<Vec<String>, StoreError> {
+        let inner = self;
         let filter = SuspensionFilter {
             session: Some(session.to_owned()),
             signal_id: None,
@@ -130,7 +148,12 @@ impl<E: Send + 'static> ChatHarness<E> {
         let now = inner.clock.now();
         let mut expired = Vec::new();
         for waiting in inner.store.suspensions(filter).await? {
-            let Some(payload) = expiry(&waiting, now) else {
+            let expiry = inner.settings.expiry.as_ref().filter(|_| decisions);
+            let payload = match wake_time(&waiting) {
+                Some(at) => (at <= now).then(Map::new),
+                None => expiry.and_then(|expiry| expiry(&waiting, now)),
+            };
+            let Some(payload) = payload else {
                 continue;
             };
             let name = Some(waiting.signal_id.as_str());
@@ -142,9 +165,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         }
         Ok(expired)
     }
-}
 
-impl<E: Send + 'static> Inner<E> {
     /// Consumes the suspension: the signal is durable, and its turn is in the inbox.
     pub(super) async fn accept_signal(
         &self,

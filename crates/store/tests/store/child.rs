@@ -52,6 +52,9 @@ fn child() {
     match role.as_str() {
         "take-turns" => runtime.block_on(take_turns(&path)).unwrap(),
         "write-on" => runtime.block_on(write_on(&path)),
+        "sleep" | "retry" => {
+            runtime.block_on(super::timers::suspend_and_report(&path, &role));
+        }
         other => panic!("no role {other}"),
     }
 }
@@ -133,7 +136,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
 }
 
 /// Prints a report in one write, so that a kill cannot truncate it.
-fn tell(line: &str) {
+pub(crate) fn tell(line: &str) {
     let mut out = stdout().lock();
     out.write_all(format!("\n@{line}\n").as_bytes()).unwrap();
     out.flush().unwrap();

@@ -18,6 +18,7 @@ mod repaired;
 mod resumed;
 mod spread;
 mod suite;
+mod timers;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,9 +1,13 @@
 //! `logue sessions recover`: finishes the turns of processes that died.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use logue_harness::chat::ChatTurnOutcome;
-use logue_harness::store::{SessionFilter, SharedStore};
+use logue_harness::chat::{ChatTurnOutcome, wake_time};
+use logue_harness::store::{
+    SessionFilter, SessionInfo, SharedStore, SuspensionFilter, SuspensionStatus,
+};
+use logue_harness::{Clock as _, SystemClock};
 use logue_source::escape_line;
 use serde_json::json;
 
@@ -46,7 +50,9 @@ async fn recover_each(
     let sessions = if arguments.all {
         let all = store.list(SessionFilter::default()).await;
         let all = all.map_err(|error| store_failure(&error))?;
-        let pending = all.into_iter().filter(|info| info.pending > 0);
+        let due = due(store).await?;
+        let is_open = |info: &SessionInfo| info.pending > 0 || due.contains(&info.session);
+        let pending = all.into_iter().filter(is_open);
         // The conversation of a file continues with `logue signal`.
         let sessions = pending.map(|info| info.session);
         sessions.filter(|id| file_of(id).is_none()).collect()
@@ -69,6 +75,20 @@ async fn recover_each(
     Ok(exit)
 }
 
+/// Returns the sessions with a turn that waits for a time that has come.
+async fn due(store: &SharedStore) -> Result<BTreeSet<String>, CliError> {
+    let filter = SuspensionFilter {
+        status: Some(SuspensionStatus::Suspended),
+        ..SuspensionFilter::default()
+    };
+    let waiting = store.suspensions(filter).await;
+    let waiting = waiting.map_err(|error| store_failure(&error))?;
+    let now = SystemClock.now();
+    let due = waiting.into_iter();
+    let due = due.filter(|one| wake_time(one).is_some_and(|at| at <= now));
+    Ok(due.map(|one| one.session).collect())
+}
+
 async fn recover_one(
     arguments: &RecoverArgs,
     settings: &Settings,
@@ -81,7 +101,7 @@ async fn recover_one(
         model_args: &arguments.model_args,
     };
     let known = known(store, session).await?;
-    if known.pending == 0 {
+    if known.pending == 0 && !due(store).await?.contains(session) {
         return Ok(Exit::Done);
     }
     let output = Arc::new(Output::new(false));
