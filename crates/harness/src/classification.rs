@@ -103,11 +103,10 @@ impl Classifier for DefaultClassifier {
             | "session_busy"
             | "store_unavailable"
             | "audit_write_failed"
-            | "turn_cancelled"
             | "turn_interrupted" => ErrorBucket::RetryableTransient,
             // chat_message_shape_invalid, provider_invalid_request, provider_invalid_response,
-            // provider_authentication, provider_invalid_model, structured_output_invalid, others of
-            // the contract; and the unknown.
+            // provider_authentication, provider_invalid_model, structured_output_invalid,
+            // turn_cancelled, others of the contract; and the unknown.
             _ => ErrorBucket::UserCorrectable,
         }
     }

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer, Reply};
 
-use crate::program::{folder, logue, run};
+use crate::program::{Ran, folder, logue, run};
 use crate::resumed::{
     DEPLOY, KEYED, PROMPT, SETTINGS, SLOW, ask, call, kill_in_the_tool, prepared, roles, runs,
     server, status, suspended, text,
@@ -264,7 +264,7 @@ fn a_cancelled_turn_settles_its_key() {
     assert_eq!((other.status, other.stdout.as_str()), (0, "stopped\n"));
     kill(first);
     let ran = ask(folder.path(), &server, &KEYED);
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
     assert!(
         ran.stderr.contains("error[turn_cancelled]"),
         "{}",
@@ -272,4 +272,40 @@ fn a_cancelled_turn_settles_its_key() {
     );
     assert_eq!(server.received().len(), 2);
     assert_eq!(runs(folder.path()), "ran\n");
+}
+
+#[test]
+fn a_cancelled_turn_promises_no_continuation() {
+    for policy in ["interrupt", "rollback"] {
+        let server = server(vec![call(), text("stopped")]);
+        let folder = prepared(SLOW);
+        let first = logue(folder.path())
+            .env("OPENAI_BASE_URL", server.base_url())
+            .args(["send", "--agent", "p.md", "s", "ship it"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_file(&folder.path().join("runs"));
+        let other = ["send", "--busy", policy, "s", "second"];
+        assert_eq!(ask(folder.path(), &server, &other).status, 0);
+        let first = Ran::from(first.wait_with_output().unwrap());
+        assert_eq!(first.status, 3, "{policy}: {}", first.stderr);
+        for (words, is_there) in [
+            ("nothing continues it", true),
+            ("begins a new turn", true),
+            ("sessions retry", false),
+            ("are kept", false),
+        ] {
+            assert_eq!(first.stderr.contains(words), is_there, "{}", first.stderr);
+        }
+        let shown = show(folder.path(), "s");
+        assert_eq!(shown["failed"][0]["body"]["resumable"], Value::Null);
+        let expected = ["user", "assistant", "tool", "user", "assistant"];
+        assert_eq!(roles(&shown["messages"]), expected, "{policy}: {shown}");
+        let nothing = ask(folder.path(), &server, &["sessions", "retry", "s"]);
+        assert_eq!(nothing.status, 3, "{}", nothing.stderr);
+        assert_eq!(runs(folder.path()), "ran\n");
+        assert_eq!(server.received().len(), 2);
+    }
 }

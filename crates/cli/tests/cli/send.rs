@@ -380,7 +380,7 @@ fn a_message_can_end_the_turn_that_runs() {
             second.stderr
         );
         let first = Ran::from(first.wait_with_output().unwrap());
-        assert_eq!(first.status, 4, "{policy}: {}", first.stderr);
+        assert_eq!(first.status, 3, "{policy}: {}", first.stderr);
         assert!(
             first.stderr.contains("error[turn_cancelled]"),
             "{}",

@@ -23,6 +23,10 @@ use super::recovery::{Journalled, Remains};
 use super::turn::RunResult;
 use super::{Inner, MESSAGES};
 
+/// The remedy for a cancelled turn, which nothing continues.
+const SAY_AGAIN: &str =
+    "nothing continues it; the same message, under another key if it has one, begins a new turn";
+
 /// The commit and outcome that end a turn.
 pub(super) struct TurnCommit {
     /// The messages that become history, the entry's own first.
@@ -71,7 +75,10 @@ impl Failed {
 
     fn cancelled(diagnostic: &str, keeps: Keeps) -> Self {
         Self {
-            failure: Failure::new(TURN_CANCELLED, diagnostic),
+            failure: Failure {
+                help: Some(SAY_AGAIN.to_owned()),
+                ..Failure::new(TURN_CANCELLED, diagnostic)
+            },
             keeps,
             is_permanent: true,
         }
@@ -213,7 +220,8 @@ impl<E: Send + 'static> Inner<E> {
         let goes_on = added.last().is_none_or(|last| {
             last.role == logue_message::Role::Tool || !last.tool_calls.is_empty()
         });
-        let is_resumable = failed.keeps != Keeps::Effects && goes_on;
+        // Another message has ended a cancelled turn and comes after it.
+        let is_resumable = matches!(failed.keeps, Keeps::Resumable | Keeps::Noted) && goes_on;
         let kind = match failed.keeps {
             Keeps::Resumable => OutcomeKind::Errored,
             _ => OutcomeKind::Cancelled,

@@ -24,7 +24,6 @@ fn the_contract_names_a_bucket_for_these() {
         "provider_rate_limited",
         "session_busy",
         "store_unavailable",
-        "turn_cancelled",
         "turn_interrupted",
     ];
     let correctable = [
@@ -38,6 +37,7 @@ fn the_contract_names_a_bucket_for_these() {
         "structured_output_invalid",
         "suspension_record_invalid",
         "session_awaiting_signal",
+        "turn_cancelled",
     ];
     let table = [
         (
