@@ -9,7 +9,7 @@ use logue_agent::{
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
-use logue_harness::store::{SessionInfo, SharedStore};
+use logue_harness::store::{LOST_LABELS, SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::{ModelArgs, TrustArgs};
@@ -88,11 +88,15 @@ impl Agent {
         };
         let remembered = label(PERMISSIONS).and_then(Value::as_array);
         let remembered = remembered.into_iter().flatten();
-        let remembered: Vec<PermissionRule> = remembered
+        let mut remembered: Vec<PermissionRule> = remembered
             .map(|rule| rule.as_str().unwrap_or_default().parse())
             .collect::<Result<_, _>>()
             // An unreadable rule may have been a denial.
             .unwrap_or_else(|_| vec![PermissionRule::new("*", Permission::Deny)]);
+        if label(LOST_LABELS).is_some() {
+            // A lost rule may have asked or denied.
+            remembered.insert(0, PermissionRule::new("*", Permission::Ask));
+        }
         let permissions = remembered.into_iter().chain(rules.iter().cloned());
         let permissions = permissions.fold(Permissions::new(), Permissions::with);
         if !rules.is_empty() {

@@ -521,3 +521,37 @@ fn a_turn_may_ask_twice_and_a_late_decision_is_told_its_own_outcome() {
         valid(&request.body["messages"]);
     }
 }
+
+/// Replaces bytes of the session store by others of the same length.
+fn damage(folder: &Path, from: &[u8], to: &[u8]) {
+    let store = folder.join(".data/logue/sessions.db");
+    let mut bytes = std::fs::read(&store).unwrap();
+    let at = bytes.windows(from.len()).position(|part| part == from);
+    bytes.splice(at.unwrap()..at.unwrap() + from.len(), to.iter().copied());
+    std::fs::write(store, bytes).unwrap();
+}
+
+/// A lost rule may have asked or denied: nothing runs unasked after a repair.
+#[test]
+fn after_a_repair_that_lost_labels_every_tool_asks() {
+    let call = Answer::text("Now.").with_call("c1", "deploy", "{\"arguments\":[]}");
+    let replies = vec![Reply::Answer(Answer::text("hi")), Reply::Answer(call)];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = prepared();
+    let permission = ["--permission", "deploy=ask", "s", "hello"];
+    let send = [["send", "--agent", "p.md"].as_slice(), &permission].concat();
+    assert_eq!(ask(folder.path(), &server, &send).status, 0);
+    damage(folder.path(), b"deploy=ask", b"deploy=asl");
+    let refused = ask(folder.path(), &server, &["send", "s", "deploy!"]);
+    assert_eq!(refused.status, 5, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("sessions repair"),
+        "{}",
+        refused.stderr
+    );
+    let repaired = ask(folder.path(), &server, &["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}", repaired.stderr);
+    let asked = ask(folder.path(), &server, &["send", "s", "deploy!"]);
+    assert_eq!(asked.status, 6, "{}", asked.stderr);
+    assert_eq!(runs(folder.path()), "");
+}

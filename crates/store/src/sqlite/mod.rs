@@ -18,6 +18,7 @@ mod restore;
 mod schema;
 mod seal;
 mod session;
+mod sound;
 mod suspension;
 mod tally;
 mod turn;

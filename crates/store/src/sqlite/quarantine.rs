@@ -1,7 +1,7 @@
 //! Quarantine: damaged rows are copied, and placeholders take the places that others refer to.
 
 use logue_harness::Timestamp;
-use logue_harness::store::IntegrityFault;
+use logue_harness::store::{IntegrityFault, LOST_LABELS};
 use rusqlite::types::{FromSql as _, ToSql, Value, ValueRef};
 use rusqlite::{Connection, params, params_from_iter};
 use serde_json::{Map, json};
@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::column::{Range, TimestampColumn, position};
 use super::error::SqliteResult;
 use super::message_body::MessageBody;
-use super::seal::{self, Sealed};
+use super::seal::{self, LABEL, Sealed};
 use super::verify::DamagedRow;
 
 /// The payload of an entry whose own was damaged. Its turn fails, and its sender gets that outcome.
@@ -110,9 +110,22 @@ pub(super) fn replace(
             let table = row.sealed.table;
             conn.prepare_cached(&format!("DELETE FROM {table} WHERE {}", condition_of(row)))?
                 .execute(params_from_iter(&row.key))?;
+            if table == LABEL.table {
+                mark_lost_labels(conn, sid)?;
+            }
             Ok(())
         }
     }
+}
+
+/// Notes that labels of a session were lost, so that what they forbade stays forbidden.
+pub(super) fn mark_lost_labels(conn: &Connection, sid: i64) -> SqliteResult<()> {
+    conn.prepare_cached(
+        "INSERT INTO label VALUES (?1, ?2, 'true', row_sum(?1, ?2, 'true'))
+         ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum",
+    )?
+    .execute(params![sid, LOST_LABELS])?;
+    Ok(())
 }
 
 /// Puts a message that states the loss at a place.

@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::column::{Range, TimestampColumn};
 use super::error::{SqliteResult, damaged};
 use super::quarantine::{
-    QUARANTINED, QUARANTINED_WORK, keep, keep_statement, put_placeholder, remove, repair_entry,
-    replace,
+    QUARANTINED, QUARANTINED_WORK, keep, keep_statement, mark_lost_labels, put_placeholder, remove,
+    repair_entry, replace,
 };
 use super::seal::{self, AUDIT, ENTRY, FIELD, LABEL, MESSAGE, NOTE, SESSION, SUSPENSION, WORK};
 use super::tally::{self, Tally};
@@ -252,6 +252,7 @@ fn one(
     let rows = damaged_rows(conn, sid)?;
     let has_damage = |table: &str| rows.iter().any(|row| row.sealed.table == table);
     let mut lost_notes = 0;
+    let lost_before = report.lost.len();
     for sealed in tally::tables() {
         let missing = missing_rows(conn, sealed, sid, has_damage(sealed.table))?;
         let missing = missing.into_iter().map(|fault| fault.in_session(session));
@@ -262,6 +263,8 @@ fn one(
             lost_notes = tally.missing();
         }
     }
+    let lost = report.lost.iter().skip(lost_before);
+    let has_lost_labels = lost.into_iter().any(|fault| fault.record == LABEL.table);
     let mut session_row = None;
     for row in rows {
         if row.sealed.table == SESSION.table {
@@ -277,6 +280,9 @@ fn one(
         count_again(conn, sid)?;
     }
     quarantine_rows(conn, sid, session, report, now)?;
+    if has_lost_labels {
+        mark_lost_labels(conn, sid)?;
+    }
     fill_messages(conn, sid, is_sound, now)?;
     fill_entries(conn, sid, is_sound, now)?;
     fill_notes(conn, sid, lost_notes)?;
@@ -348,10 +354,16 @@ fn invalid_rows(
     Ok(())
 }
 
+/// Returns whether a session can have this number of rows.
+fn is_length(rows: i64) -> bool {
+    u32::try_from(rows).is_ok_and(|rows| rows < u32::MAX)
+}
+
 /// Puts a placeholder at each position without a message.
 fn fill_messages(conn: &Connection, sid: i64, is_sound: bool, now: Timestamp) -> SqliteResult<()> {
     let range = Range::from_session(sid)?;
     let seq = number(conn, "seq", sid)?;
+    let is_sound = is_sound && is_length(seq);
     let end = range.first() + if is_sound { seq } else { 0 };
     for missing in gaps(conn, "message", range.first()..end, range)? {
         put_placeholder(conn, missing, now)?;
@@ -365,6 +377,8 @@ fn fill_messages(conn: &Connection, sid: i64, is_sound: bool, now: Timestamp) ->
 fn fill_entries(conn: &Connection, sid: i64, is_sound: bool, now: Timestamp) -> SqliteResult<()> {
     let range = Range::from_session(sid)?;
     let (entries, cursor) = (number(conn, "entries", sid)?, number(conn, "cursor", sid)?);
+    let is_sound = is_sound && is_length(entries) && is_length(cursor);
+    let cursor = cursor.clamp(0, i64::from(u32::MAX) - 1);
     let end = range.first() + 1 + if is_sound { entries } else { 0 };
     let places = gaps(conn, "entry", range.first() + 1..end, range)?;
     for place in places {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::column::{Count, Json, Range, TimestampColumn, limit};
 use super::error::SqliteResult;
 use super::message_body::MessageBody;
-use super::{inbox, seal};
+use super::{inbox, seal, sound};
 
 /// The state of a session that most operations require.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ pub(super) fn find_or_create(
     now: Timestamp,
 ) -> SqliteResult<Head> {
     if let Some(head) = find(conn, session)? {
+        sound::check_row(conn, head.sid, session)?;
         return Ok(head);
     }
     check_session_id(session)?;
@@ -127,6 +128,7 @@ pub(super) fn acquire(
             until,
         });
     }
+    sound::check(conn, head.sid, &session)?;
     let epoch = head.epoch + 1;
     conn.prepare_cached("UPDATE session SET epoch = ?2, owner = ?3, until = ?4 WHERE sid = ?1")?
         .execute(params![

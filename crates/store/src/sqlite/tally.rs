@@ -74,7 +74,11 @@ impl Tally {
             .prepare_cached(&format!(
                 "SELECT {table}_rows, {table}_sum FROM session WHERE sid = ?1"
             ))?
-            .query_row([ends[2]], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            .query_row([ends[2]], |row| {
+                let number =
+                    |at| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.unwrap_or(-1));
+                Ok((number(0)?, number(1)?))
+            })?;
         let counted = conn
             .prepare_cached(&format!(
                 "SELECT count(*), ifnull(sum(sum), 0) & 0xffffffff FROM {table} WHERE {of_session}"

@@ -16,6 +16,7 @@ mod processes;
 mod read_only;
 mod repaired;
 mod resumed;
+mod sound;
 mod spread;
 mod suite;
 mod timers;
