@@ -227,6 +227,15 @@ impl Output {
         print_error(&format!("cancelled.{kept}\n"));
     }
 
+    /// Reports that a signal ended this process, and how its turn continues.
+    pub(crate) fn stopped(&self, exit: Exit, left: &str) {
+        if self.json {
+            let status = exit.number();
+            self.emit(&json!({"event": "turn.cancelled", "exit_status": status, "message": left}));
+        }
+        print_error(&format!("{}\n", escape_line(left)));
+    }
+
     pub(crate) fn failed(&self, failure: &CliError) {
         if self.json {
             self.emit(&json!({"event": "turn.failed", "code": failure.code,

@@ -32,6 +32,14 @@ pub(crate) fn report_outcome(
             output.cancelled(exit, None);
             return Ok(exit);
         }
+        Ok(Ended::Stopped {
+            exit,
+            session,
+            progress,
+        }) => {
+            output.stopped(exit, &left(progress, &session, store));
+            return Ok(exit);
+        }
         Ok(Ended::Created) => return Ok(Exit::Done),
         Ok(Ended::Turn { outcome, session }) => match *outcome {
             ChatTurnOutcome::Errored(turn) => {
@@ -75,8 +83,45 @@ pub(crate) enum Ended {
     },
     /// A session was created in which nothing has to run.
     Created,
-    /// A signal of the system ended the process.
+    /// A signal of the system ended the process before it had begun a turn.
     Signalled(Exit),
+    /// A signal of the system ended the process; its turn stays.
+    Stopped {
+        exit: Exit,
+        session: String,
+        progress: Progress,
+    },
+}
+
+/// The progress of a turn, as its process has seen it.
+#[derive(Clone, Copy)]
+pub(crate) enum Progress {
+    /// The store has not acknowledged it.
+    Sent,
+    /// It is in the inbox.
+    Accepted,
+    /// It runs.
+    Begun,
+}
+
+/// Returns the report of a turn whose process was stopped.
+fn left(progress: Progress, session: &str, store: &StoreArgs) -> String {
+    if file_of(session).is_some() {
+        return "stopped: the same command continues the turn".to_owned();
+    }
+    let flag = store_flag(store);
+    let name = quote_word(session);
+    let next = format!("the next command on {name}, or `logue sessions recover {name}{flag}`");
+    match progress {
+        Progress::Sent => format!(
+            "stopped before the store answered: `logue sessions show {name}{flag}` lists the message \
+             if it is in the inbox"
+        ),
+        Progress::Accepted => {
+            format!("stopped: the message stays in the inbox and runs with {next}")
+        }
+        Progress::Begun => format!("stopped: the turn continues with {next}"),
+    }
 }
 
 /// Shows the events of a turn until it ends or a signal arrives.
@@ -88,16 +133,23 @@ pub(crate) async fn watch(
     session: &str,
 ) -> Ended {
     let mut signal = std::pin::pin!(signalled());
+    let mut progress = Progress::Sent;
     loop {
         let event = tokio::select! {
             biased;
             exit = &mut signal => {
                 drop(turn);
                 release_leases().await;
-                return Ended::Signalled(exit);
+                let session = session.to_owned();
+                return Ended::Stopped { exit, session, progress };
             }
             event = turn.next() => event,
         };
+        match &event {
+            Some(ChatEvent::Accepted { .. }) => progress = Progress::Accepted,
+            Some(ChatEvent::Run { .. }) => progress = Progress::Begun,
+            _ => {}
+        }
         match event {
             Some(ChatEvent::Run {
                 event: RunEvent::Emitted(event),
