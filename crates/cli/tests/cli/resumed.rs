@@ -427,3 +427,40 @@ fn answers_that_break_a_schema_after_a_tool_lose_nothing_and_are_not_history() {
         assert_eq!(roles(&shown["messages"])[3..], ["assistant"], "{shown}");
     }
 }
+
+#[test]
+fn a_key_gets_the_answer_of_a_turn_that_waited_for_decisions() {
+    let second = Answer::text("Again.").with_call("c2", "deploy", "{\"arguments\":[]}");
+    let server = server(vec![
+        call(),
+        Reply::Answer(second),
+        status(503),
+        text("fine"),
+    ]);
+    let folder = prepared(DEPLOY);
+    let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+    let first = suspended(folder.path(), &server, &asking);
+    assert_eq!(suspended(folder.path(), &server, &asking), first);
+    // The turn waits again after the first decision, and fails after the second one.
+    let approve = |signal: &str| ask(folder.path(), &server, &["signal", signal, "--approve"]);
+    assert_eq!(approve(&first).status, 6);
+    let second = suspended(folder.path(), &server, &asking);
+    assert_ne!(second, first);
+    assert_eq!(approve(&second).status, 4);
+    assert_eq!(runs(folder.path()), "ran\nran\n");
+    for _ in 0..2 {
+        let ran = ask(folder.path(), &server, &asking);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "fine\n"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let same = approve(&second);
+    assert_eq!((same.status, same.stdout.as_str()), (0, "fine\n"));
+    assert_eq!(runs(folder.path()), "ran\nran\n");
+    assert_eq!(server.received().len(), 4);
+    let other = ["send", "--idempotency-key", "k", "s", "another"];
+    assert_eq!(ask(folder.path(), &server, &other).status, 3);
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::classification::ErrorBucket;
 use crate::store::{
     EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind, StoreError, StoredOutcome,
+    SuspensionFilter,
 };
 
 use super::failure::{Failure, TURN_CANCELLED};
@@ -168,6 +169,37 @@ impl<E: Send + 'static> Inner<E> {
         match self.put_again(session, &failed, again).await? {
             EnqueueResult::Entry { entry, .. } => Ok(Some(entry)),
             _ => Ok(None),
+        }
+    }
+
+    /// The last entry of the turn of an entry, which may have waited for decisions.
+    pub(super) async fn last_of_turn(
+        &self,
+        session: &str,
+        mut entry: u64,
+    ) -> Result<u64, StoreError> {
+        loop {
+            let outcome = self.store.outcome_of(session, entry).await?;
+            let waits = outcome.filter(|outcome| outcome.kind == OutcomeKind::Suspended);
+            let Some(waits) = waits else {
+                return Ok(entry);
+            };
+            let signal_id = waits.body.get("signal_id").and_then(Value::as_str);
+            let filter = SuspensionFilter {
+                session: Some(session.to_owned()),
+                signal_id: signal_id.map(str::to_owned),
+                status: None,
+            };
+            let suspensions = self.store.suspensions(filter).await?;
+            let decided = suspensions
+                .iter()
+                .filter(|one| one.invocation_id == waits.invocation_id)
+                .filter_map(|one| one.entry)
+                .filter(|decided| *decided > entry);
+            match decided.min() {
+                Some(decided) => entry = decided,
+                None => return Ok(entry),
+            }
         }
     }
 

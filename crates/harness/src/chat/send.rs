@@ -141,7 +141,11 @@ impl<E: Send + 'static> Inner<E> {
                     is_new: false,
                     ..
                 } => {
-                    let settling = self.or_again(session, known, Some(entry.clone())).await;
+                    let last = self.last_of_turn(session, known).await;
+                    let last = last.map_err(|error| Failure::load(&error))?;
+                    // After a decision the signal leads to the new entry, and the key to the signal.
+                    let again = (last == known).then(|| entry.clone());
+                    let settling = self.or_again(session, last, again).await;
                     if let Some(entry) = settling.map_err(|error| Failure::load(&error))? {
                         return Ok(entry);
                     }
