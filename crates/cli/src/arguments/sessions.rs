@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
 use logue_harness::chat::{BusyPolicy, OnCrash, PausedPolicy};
@@ -78,7 +79,7 @@ pub(crate) struct SendArgs {
     /// Send the message at most once under this key; later calls print its outcome
     ///
     /// A failed turn is tried again. Another message under the key is an error.
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) idempotency_key: Option<String>,
 
     /// Choose the policy while another turn of the session runs

@@ -394,3 +394,17 @@ fn a_message_can_end_the_turn_that_runs() {
         );
     }
 }
+
+#[test]
+fn an_empty_idempotency_key_is_wrong_usage() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let send = ["send", "--agent", "p.md", "--idempotency-key", "", "s", "x"];
+    let ran = run(folder.path(), send);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let shown = run(folder.path(), ["sessions", "show", "s"]);
+    assert!(
+        shown.stderr.contains("session_not_found"),
+        "{}",
+        shown.stderr
+    );
+}
