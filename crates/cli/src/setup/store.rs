@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
 use logue_harness::store::{ProcessLeases, SessionInfo, SharedStore, StoreError};
+use logue_source::escape_line;
 use logue_store::open_store;
 use logue_tools::PrivateFileError;
 
@@ -37,6 +38,21 @@ pub(crate) fn sqlite_file(arguments: &StoreArgs, settings: &Settings) -> Result<
     };
     check_owner(Path::new(file))?;
     Ok(PathBuf::from(file))
+}
+
+/// Checks that the file of a store is there and not empty.
+pub(crate) fn check_exists(arguments: &StoreArgs, settings: &Settings) -> Result<(), CliError> {
+    let url = url(arguments, settings);
+    let file = url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
+    let Some(file) = file.filter(|file| !file.is_empty()) else {
+        return Ok(());
+    };
+    if std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
+        return Ok(());
+    }
+    let what = format!("{}: no session store is there", escape_line(file));
+    Err(CliError::user("store_unavailable", what)
+        .with_help("check the path, or restore a backup; the first session creates a store"))
 }
 
 /// Opens the store at an address.

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::Answer;
 
-use crate::program::{Ran, folder, logue, run};
+use crate::program::{Ran, contents, folder, logue, run};
 use crate::transcript::{say, serve};
 
 /// The file of the sessions somewhere below a folder.
@@ -247,4 +247,22 @@ fn a_read_only_copy_is_shown_exported_verified_and_listed() {
     assert_eq!(refused.status, 4, "{}", refused.stderr);
     assert!(refused.stderr.contains("read-only"), "{}", refused.stderr);
     assert_eq!(entries, 1, "files were created beside the copy");
+}
+
+/// A check of a file that is not there must not make one and find it sound.
+#[test]
+fn a_missing_or_empty_store_is_not_sound() {
+    let folder = folder(&[("empty.db", "")]);
+    for file in ["empty.db", "missing.db"] {
+        for action in ["verify", "repair"] {
+            let store = format!("sqlite:{file}");
+            let ran = run(folder.path(), ["sessions", action, "--store", &store]);
+            assert_ne!(ran.status, 0, "{}", ran.stdout);
+            assert!(ran.stderr.contains("no session store"), "{}", ran.stderr);
+        }
+    }
+    assert_eq!(
+        contents(folder.path()),
+        [("empty.db".to_owned(), Vec::new())]
+    );
 }

@@ -26,7 +26,7 @@ use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
-use crate::setup::store::{known, open, store_failure};
+use crate::setup::store::{check_exists, known, open, store_failure};
 use crate::terminal::print_error;
 use logue_harness::SystemClock;
 
@@ -69,10 +69,10 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         SessionsCommand::Backup(arguments) => backup::backup(arguments),
         SessionsCommand::Restore(arguments) => backup::restore(arguments),
         SessionsCommand::Verify(arguments) => {
-            with(&arguments.store, |store| verify::verify(store, arguments))
+            with_existing(&arguments.store, |store| verify::verify(store, arguments))
         }
         SessionsCommand::Repair(arguments) => {
-            with(&arguments.store, |store| verify::repair(store, arguments))
+            with_existing(&arguments.store, |store| verify::repair(store, arguments))
         }
     }
 }
@@ -86,6 +86,15 @@ fn with<F: Future<Output = Result<Exit, CliError>>>(
     let store = open(arguments, &settings)?;
     let runtime = runtime()?;
     runtime.block_on(job(store))
+}
+
+/// [`with`] a store that is there: a check of a new one would find a lost file sound.
+fn with_existing<F: Future<Output = Result<Exit, CliError>>>(
+    arguments: &StoreArgs,
+    job: impl FnOnce(SharedStore) -> F,
+) -> Result<Exit, CliError> {
+    check_exists(arguments, &Settings::load(false)?)?;
+    with(arguments, job)
 }
 
 async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, CliError> {
