@@ -157,18 +157,20 @@ impl<E: Send + 'static> Inner<E> {
         session: &str,
         entry: u64,
         again: Option<NewEntry>,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<EnqueueResult, StoreError> {
+        let same = EnqueueResult::Entry {
+            entry,
+            is_new: false,
+            ahead: 0,
+        };
         let known = self.store.entry(session, entry).await?;
         if known.is_none_or(|known| known.state != EntryState::Settled) {
-            return Ok(Some(entry));
+            return Ok(same);
         }
         let outcome = self.store.outcome_of(session, entry).await?;
-        let Some(failed) = outcome.filter(|outcome| !is_final(outcome)) else {
-            return Ok(Some(entry));
-        };
-        match self.put_again(session, &failed, again).await? {
-            EnqueueResult::Entry { entry, .. } => Ok(Some(entry)),
-            _ => Ok(None),
+        match outcome.filter(|outcome| !is_final(outcome)) {
+            Some(failed) => self.put_again(session, &failed, again).await,
+            None => Ok(same),
         }
     }
 

@@ -146,15 +146,15 @@ impl<E: Send + 'static> Inner<E> {
                     // After a decision the signal leads to the new entry, and the key to the signal.
                     let again = (last == known).then(|| entry.clone());
                     let settling = self.or_again(session, last, again).await;
-                    if let Some(entry) = settling.map_err(|error| Failure::load(&error))? {
-                        return Ok(entry);
+                    match settling.map_err(|error| Failure::load(&error))? {
+                        EnqueueResult::Entry { entry, .. } => return Ok(entry),
+                        EnqueueResult::Busy => return Err(busy(session)),
+                        // Another caller was quicker: the key has its entry now.
+                        _ => {}
                     }
                 }
                 EnqueueResult::Entry { entry, .. } => return Ok(entry),
-                EnqueueResult::Busy => {
-                    let what = format!("another turn of the session `{session}` runs");
-                    return Err(Failure::new("session_busy", what));
-                }
+                EnqueueResult::Busy => return Err(busy(session)),
                 EnqueueResult::OtherWork { .. } => return Err(other_message(session)),
                 // Only an entry that retries another one is superseded.
                 EnqueueResult::Superseded => {}
@@ -229,6 +229,12 @@ impl<E: Send + 'static> Inner<E> {
         })?;
         self.outcome_with_messages(session, &stored).await.map(Some)
     }
+}
+
+/// The error of a message that must not wait for another turn.
+fn busy(session: &str) -> Failure {
+    let what = format!("another turn of the session `{session}` runs");
+    Failure::new("session_busy", what)
 }
 
 /// The error of a key that names another message.

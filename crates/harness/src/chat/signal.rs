@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use crate::clock::Timestamp;
 use crate::sessions::MigrationError;
 use crate::store::{
-    EntryPayload, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+    EnqueueResult, EntryPayload, SignalResult, StoreError, Suspension, SuspensionFilter,
+    SuspensionStatus,
 };
 
 use super::outcome::ChatTurnOutcome;
@@ -206,7 +207,8 @@ impl<E: Send + 'static> Inner<E> {
                     self.require_same(&waiting, &session, entry, &requested)
                         .await?;
                     // Without an entry, another caller was quicker to try it again.
-                    if let Some(entry) = self.or_again(&session, entry, None).await? {
+                    let settling = self.or_again(&session, entry, None).await?;
+                    if let EnqueueResult::Entry { entry, .. } = settling {
                         return Ok((session, entry));
                     }
                 }

@@ -120,3 +120,20 @@ async fn a_message_waits_is_refused_or_ends_the_running_turn() {
         }
     }
 }
+
+/// The key of a failed turn tries it again, and not while another turn runs.
+#[tokio::test]
+async fn a_key_of_a_failed_turn_is_refused_while_another_turn_runs() {
+    let stage = Stage::new();
+    let chat = stage.harness();
+    let send = |chat: ChatHarness<String>| async move {
+        let options = policy(BusyPolicy::Reject).with_idempotency_key("k");
+        chat.send_with("s", ChatMessage::user("fail"), options)
+            .await
+    };
+    assert_eq!(category(&send(chat.clone()).await), "provider_unavailable");
+    let turn = running(&stage, &chat, "block").await;
+    assert_eq!(category(&send(stage.harness()).await), "session_busy");
+    stage.gate.add_permits(1);
+    assert_eq!(turn.await.unwrap().as_str(), "completed");
+}
