@@ -43,7 +43,7 @@ mod writing;
 pub use error::ConvertError;
 pub use ids::assign_ids;
 pub use options::ConvertOptions;
-pub(crate) use reply_order::{MOVED, Ordered, call_order};
+pub(crate) use reply_order::{MOVED, Ordered, Pairing, call_order};
 pub use result::{ReadResult, WriteResult};
 pub(crate) use writing::{Writing, finish, note_terminators};
 

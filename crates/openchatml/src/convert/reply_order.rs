@@ -5,29 +5,46 @@ use std::collections::BTreeMap;
 
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossTarget};
-use crate::syntax::vocabulary::FrameRole;
+use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
+
+/// The data by which a form without ids pairs replies with calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairing {
+    /// The name of the tool, and the order among its calls.
+    Name,
+    /// The order of all calls.
+    Order,
+}
 
 /// Returns the order in which the frames are written: the position of each in the transcript.
 ///
 /// Replies take the places of each other until they follow the order of their calls; all other
-/// frames keep their places. `None` if nothing moves. O(n log n) in the frames.
+/// frames keep their places. Where replies have names, only those of one tool do. `None` if nothing
+/// moves. O(n log n) in the frames.
 ///
 /// A reply never comes before its call: among the first k replies, the k calls that they answer are
 /// before the k-th, and the k earliest calls are not later.
-pub(crate) fn call_order(frames: &[FrameBuf]) -> Option<Vec<usize>> {
-    let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
-    // The places of replies, and the replies by the place of their call.
-    let (mut places, mut replies) = (Vec::new(), Vec::new());
+pub(crate) fn call_order(frames: &[FrameBuf], pairing: Pairing) -> Option<Vec<usize>> {
+    let mut calls: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    // For each tool the places of its replies, and the replies by the place of their call.
+    let mut tools: BTreeMap<&str, (Vec<usize>, Vec<(usize, usize)>)> = BTreeMap::new();
     for (index, frame) in frames.iter().enumerate() {
         let Some(id) = frame.call_id.as_deref() else {
             continue;
         };
         match frame.role {
-            FrameRole::Assistant if frame.to.is_some() => {
-                calls.insert(id, index);
+            FrameRole::Assistant => {
+                if let Some(to) = frame.to.as_deref() {
+                    calls.insert(id, (to, index));
+                }
             }
             FrameRole::Tool => {
-                if let Some(call) = calls.get(id) {
+                if let Some((to, call)) = calls.get(id) {
+                    let tool = match pairing {
+                        Pairing::Name => to.strip_prefix(FUNCTIONS).unwrap_or(to),
+                        Pairing::Order => "",
+                    };
+                    let (places, replies) = tools.entry(tool).or_default();
                     places.push(index);
                     replies.push((*call, index));
                 }
@@ -35,14 +52,17 @@ pub(crate) fn call_order(frames: &[FrameBuf]) -> Option<Vec<usize>> {
             _ => {}
         }
     }
-    if replies.is_sorted() {
+    tools.retain(|_, (_, replies)| !replies.is_sorted());
+    if tools.is_empty() {
         return None;
     }
-    replies.sort_unstable();
     let mut order: Vec<usize> = (0..frames.len()).collect();
-    for (place, (_, reply)) in places.into_iter().zip(replies) {
-        if let Some(slot) = order.get_mut(place) {
-            *slot = reply;
+    for (places, mut replies) in tools.into_values() {
+        replies.sort_unstable();
+        for (place, (_, reply)) in places.into_iter().zip(replies) {
+            if let Some(slot) = order.get_mut(place) {
+                *slot = reply;
+            }
         }
     }
     Some(order)
@@ -59,8 +79,8 @@ pub(crate) struct Ordered<'t> {
 }
 
 impl<'t> Ordered<'t> {
-    pub(crate) fn new(transcript: &'t Transcript) -> Self {
-        let order = call_order(&transcript.frames);
+    pub(crate) fn new(transcript: &'t Transcript, pairing: Pairing) -> Self {
+        let order = call_order(&transcript.frames, pairing);
         let transcript = match &order {
             None => Cow::Borrowed(transcript),
             Some(order) => {

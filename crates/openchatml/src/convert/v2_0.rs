@@ -5,7 +5,7 @@
 //! tokens is refused: written, it would be another conversation (OpenChatML 2.0 §3, §6).
 
 use super::error::ConvertError;
-use super::reply_order::Ordered;
+use super::reply_order::{Ordered, Pairing};
 use super::v2_2::whole;
 use super::writing::{Writing, header_for};
 use crate::document::owned::{FrameBuf, Transcript};
@@ -18,7 +18,7 @@ use crate::write::header::header_of_any_version;
 use logue_source::Span;
 
 pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
-    let ordered = Ordered::new(transcript);
+    let ordered = Ordered::new(transcript, Pairing::Name);
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let header = header_for(transcript, "2.0", &mut writing);

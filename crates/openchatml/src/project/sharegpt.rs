@@ -12,7 +12,7 @@
 use serde_json::{Map, Value};
 
 use super::header;
-use crate::convert::{ConvertOptions, Ordered, Writing, note_terminators};
+use crate::convert::{ConvertOptions, Ordered, Pairing, Writing, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, tool_of, types_of};
 use crate::syntax::json::is_json;
@@ -23,7 +23,7 @@ use logue_message::CallKind;
 pub(super) const KEY: &str = "conversations";
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
-    let ordered = Ordered::new(transcript);
+    let ordered = Ordered::new(transcript, Pairing::Order);
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);

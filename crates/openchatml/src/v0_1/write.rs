@@ -13,7 +13,7 @@ use super::event::Function;
 use super::json::is_value;
 use super::marker::{Marker, Thought};
 use crate::convert::{
-    ConvertError, ConvertOptions, Ordered, WriteResult, Writing, assign_ids, finish,
+    ConvertError, ConvertOptions, Ordered, Pairing, WriteResult, Writing, assign_ids, finish,
 };
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, tool_of};
@@ -108,7 +108,7 @@ impl WriteOptions {
 /// A body that spells a token, a name that is invalid in a role line; with
 /// [`WriteOptions::strict`] any loss. Then nothing is written.
 pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
-    let ordered = Ordered::new(transcript);
+    let ordered = Ordered::new(transcript, Pairing::Name);
     let transcript = &*ordered.transcript;
     let mut writer = Writer {
         options,

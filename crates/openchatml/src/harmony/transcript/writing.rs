@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Losses;
-use crate::convert::{MOVED, call_order};
+use crate::convert::{MOVED, Pairing, call_order};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
 use crate::loss::{Loss, LossTarget};
@@ -49,7 +49,7 @@ impl Conversation {
             losses,
         };
         // Harmony has no ids: a reply is paired with its call by order and name.
-        let order = call_order(frames);
+        let order = call_order(frames, Pairing::Name);
         let places = 0..frames.len();
         let messages = places.filter_map(|place| {
             let index = order.as_ref().and_then(|order| order.get(place));
