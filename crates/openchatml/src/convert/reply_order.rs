@@ -16,6 +16,14 @@ pub(crate) enum Pairing {
     Order,
 }
 
+/// The replies of one tool.
+#[derive(Default)]
+struct Replies {
+    places: Vec<usize>,
+    /// The place of the call of each reply, and its own.
+    by_call: Vec<(usize, usize)>,
+}
+
 /// Returns the order in which the frames are written: the position of each in the transcript.
 ///
 /// Replies take the places of each other until they follow the order of their calls; all other
@@ -26,8 +34,7 @@ pub(crate) enum Pairing {
 /// before the k-th, and the k earliest calls are not later.
 pub(crate) fn call_order(frames: &[FrameBuf], pairing: Pairing) -> Option<Vec<usize>> {
     let mut calls: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
-    // For each tool the places of its replies, and the replies by the place of their call.
-    let mut tools: BTreeMap<&str, (Vec<usize>, Vec<(usize, usize)>)> = BTreeMap::new();
+    let mut tools: BTreeMap<&str, Replies> = BTreeMap::new();
     for (index, frame) in frames.iter().enumerate() {
         let Some(id) = frame.call_id.as_deref() else {
             continue;
@@ -44,22 +51,22 @@ pub(crate) fn call_order(frames: &[FrameBuf], pairing: Pairing) -> Option<Vec<us
                         Pairing::Name => to.strip_prefix(FUNCTIONS).unwrap_or(to),
                         Pairing::Order => "",
                     };
-                    let (places, replies) = tools.entry(tool).or_default();
-                    places.push(index);
-                    replies.push((*call, index));
+                    let replies = tools.entry(tool).or_default();
+                    replies.places.push(index);
+                    replies.by_call.push((*call, index));
                 }
             }
             _ => {}
         }
     }
-    tools.retain(|_, (_, replies)| !replies.is_sorted());
+    tools.retain(|_, replies| !replies.by_call.is_sorted());
     if tools.is_empty() {
         return None;
     }
     let mut order: Vec<usize> = (0..frames.len()).collect();
-    for (places, mut replies) in tools.into_values() {
-        replies.sort_unstable();
-        for (place, (_, reply)) in places.into_iter().zip(replies) {
+    for mut replies in tools.into_values() {
+        replies.by_call.sort_unstable();
+        for (place, (_, reply)) in replies.places.into_iter().zip(replies.by_call) {
             if let Some(slot) = order.get_mut(place) {
                 *slot = reply;
             }
