@@ -79,7 +79,7 @@ async def main(action, store, *rest):
             except Exception as error:
                 print(f"{text}: {error}", file=sys.stderr)
                 continue
-            print(f"told {text}", flush=True)
+            print(f"answered {text}", flush=True)
     elif action == "read":
         for item in await session.get_items():
             if item.get("role") == "user":

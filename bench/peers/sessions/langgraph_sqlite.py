@@ -1,6 +1,6 @@
 """Runs turns with LangGraph and its SQLite saver, for `cargo xtask bench sessions`.
 
-    langgraph_sqlite.py write STORE WRITER TURNS    prints `told MESSAGE` for each answered message
+    langgraph_sqlite.py write STORE WRITER TURNS    prints `answered MESSAGE` for each
     langgraph_sqlite.py read STORE                  prints the stored user messages, one per line
     langgraph_sqlite.py retry STORE EFFECTS         prints the answer after an error and a retry
     langgraph_sqlite.py rate STORE TURNS            prints the seconds that the turns took
@@ -66,7 +66,7 @@ def main(action, store, *rest):
                 except Exception as error:
                     print(f"{text}: {error}", file=sys.stderr)
                     continue
-                print(f"told {text}", flush=True)
+                print(f"answered {text}", flush=True)
         elif action == "read":
             for message in graph(saver).get_state(CONFIG).values.get("messages", []):
                 if isinstance(message, HumanMessage):

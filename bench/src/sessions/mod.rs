@@ -25,9 +25,10 @@ struct Keeper {
     command: Vec<PathBuf>,
 }
 
-/// What was counted for one program.
+/// The figures of one program.
 struct Counted {
-    told: usize,
+    /// Messages whose senders received an answer.
+    answered: usize,
     lost: usize,
     effects: usize,
     rate: f64,
@@ -71,7 +72,7 @@ pub(crate) fn table(python: Option<&Path>) -> Result<(), Failed> {
         }
     }
     println!(
-        "| program | lost of the messages that {WRITERS} writers were told of | effects after a \
+        "| program | lost of the answered messages of {WRITERS} writers | effects after a \
          provider error and the same message again | turns a second | ours / it | bytes after \
          {LONG} turns |"
     );
@@ -82,7 +83,7 @@ pub(crate) fn table(python: Option<&Path>) -> Result<(), Failed> {
             "| {} | {} of {} | {} | {:.0} | {:.1} | {} KB |",
             keeper.name,
             counted.lost,
-            counted.told,
+            counted.answered,
             counted.effects,
             counted.rate,
             ours / counted.rate,
@@ -101,21 +102,23 @@ impl Keeper {
                 .spawn()
         });
         let writers: Vec<_> = writers.collect::<Result<_, _>>()?;
-        let mut told = BTreeSet::new();
+        let mut answered = BTreeSet::new();
         for writer in writers {
             let output = String::from_utf8(writer.wait_with_output()?.stdout)?;
-            let lines = output.lines().filter_map(|line| line.strip_prefix("told "));
-            told.extend(lines.map(str::to_owned));
+            let lines = output
+                .lines()
+                .filter_map(|line| line.strip_prefix("answered "));
+            answered.extend(lines.map(str::to_owned));
         }
         let read = self.output("read", &store, &[])?;
         let kept: BTreeSet<&str> = read.lines().collect();
-        let lost = told.iter().filter(|text| !kept.contains(text.as_str()));
+        let lost = answered.iter().filter(|text| !kept.contains(text.as_str()));
         let effects = folder.join("effects");
         let argument = effects.to_string_lossy().into_owned();
         self.output("retry", &folder.join("retry.db"), &[argument])?;
         Ok(Counted {
             lost: lost.count(),
-            told: told.len(),
+            answered: answered.len(),
             effects: std::fs::read_to_string(&effects)?.lines().count(),
             rate: 0.0,
             bytes: 0,

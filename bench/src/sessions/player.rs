@@ -35,7 +35,7 @@ async fn act(words: &[&str]) -> Result<(), Failed> {
             for turn in 0..turns.parse()? {
                 let text = format!("{writer}-{turn}");
                 match say(&chat, &text).await {
-                    Ok(_) => println!("told {text}"),
+                    Ok(_) => println!("answered {text}"),
                     Err(error) => eprintln!("{text}: {error}"),
                 }
                 std::io::stdout().flush()?;
