@@ -1,6 +1,7 @@
 //! Copies of a store while others use it: backup, restore and vacuum. All of them block.
 
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,10 +27,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// Returns [`StoreError::Exists`] if the file exists, and the errors of the store and the disk.
 pub fn back_up(store: &Path, target: &Path) -> Result<IntegrityReport, StoreError> {
+    let exists = || StoreError::Exists {
+        what: format!("a file `{}`", target.display()),
+    };
     if target.exists() {
-        return Err(StoreError::Exists {
-            what: format!("a file `{}`", target.display()),
-        });
+        return Err(exists());
     }
     let timeout = SqliteOptions::default().busy_timeout;
     let source = open_source(store, timeout)?;
@@ -39,12 +41,24 @@ pub fn back_up(store: &Path, target: &Path) -> Result<IntegrityReport, StoreErro
     if !report.faults.is_empty() {
         return Ok(report);
     }
-    File::open(&part.0)
+    let placed = File::open(&part.0)
         .and_then(|copy| copy.sync_all())
-        .and_then(|()| fs::rename(&part.0, target))
-        .and_then(|()| file::sync_folder(file::folder_of(target)))
-        .map_err(|error| file_error(target, error))?;
-    Ok(report)
+        .and_then(|()| place(&part.0, target))
+        .and_then(|()| file::sync_folder(file::folder_of(target)));
+    match placed {
+        Ok(()) => Ok(report),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists()),
+        Err(error) => Err(file_error(target, error)),
+    }
+}
+
+/// Gives a file its name. A file that another program made meanwhile is not replaced.
+fn place(part: &Path, target: &Path) -> io::Result<()> {
+    match fs::hard_link(part, target) {
+        // The file system has no links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => fs::rename(part, target),
+        linked => linked,
+    }
 }
 
 /// Replaces the content of a store by that of a checked backup.
@@ -195,4 +209,23 @@ fn reset_leases(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
         [now],
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+
+    use super::place;
+
+    #[test]
+    fn a_file_that_came_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (part, target) = (folder.path().join("part"), folder.path().join("target"));
+        fs::write(&part, "copy").unwrap();
+        fs::write(&target, "theirs").unwrap();
+        let placed = place(&part, &target);
+        assert_eq!(placed.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"theirs");
+    }
 }
