@@ -404,17 +404,8 @@ pub(crate) struct RetryArgs {
 /// another process works on is skipped. Exit status 4: a turn failed and can be tried again.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// Session ids
-    #[arg(
-        required_unless_present = "all",
-        conflicts_with = "all",
-        value_name = "SESSION"
-    )]
-    pub(crate) sessions: Vec<String>,
-
-    /// Recover every session with pending work
-    #[arg(long)]
-    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
 
     #[command(flatten)]
     pub(crate) crash: CrashArgs,
@@ -431,6 +422,19 @@ pub(crate) struct RecoverArgs {
     /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The sessions of a command.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct WhichArgs {
+    /// Session ids
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+
+    /// Recover every session with pending work
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// Print a session's messages in another form

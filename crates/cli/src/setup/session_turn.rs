@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::RunEvent;
-use logue_harness::chat::{ChatEvent, ChatTurnOutcome, RetryError, SignalError, TurnStream};
+use logue_harness::chat::{
+    ChatEvent, ChatTurnOutcome, ErroredTurn, RetryError, SignalError, TurnStream,
+};
 use logue_message::ChatMessage;
 use logue_model::redacted_base_url;
 use logue_source::quote_word;
@@ -204,19 +206,25 @@ pub(crate) fn not_retried(error: &RetryError) -> CliError {
 }
 
 /// Returns the flag that names the store, without a password.
-fn store_flag(store: &StoreArgs) -> String {
+pub(crate) fn store_flag(store: &StoreArgs) -> String {
     let url = store.store.as_deref();
     url.map_or(String::new(), |url| {
         format!(" --store {}", quote_word(&redacted_address(url)))
     })
 }
 
-fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliError {
-    let exit = match turn.error_category.as_str() {
+/// Returns the exit status of a failed turn.
+pub(crate) fn exit_of(turn: &ErroredTurn) -> Exit {
+    match turn.error_category.as_str() {
         "session_busy" => Exit::Busy,
         "internal" => Exit::Internal,
+        _ if turn.transient => Exit::Retryable,
         _ => Exit::from(turn.error_bucket),
-    };
+    }
+}
+
+fn failed(turn: &ErroredTurn, store: &StoreArgs) -> CliError {
+    let exit = exit_of(turn);
     let mut failure = CliError::new(exit, &turn.error_category, &turn.diagnostic);
     failure.retry_after = turn.retry_after;
     if let Some(help) = &turn.help {

@@ -147,6 +147,9 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
             ),
         StoreError::Newer { .. } => CliError::user("store_unavailable", message)
             .with_help("use a program that is at least as new as the store"),
+        StoreError::ReadOnly(_) => {
+            CliError::user("store_read_only", message).with_help(StoreError::READ_ONLY_HELP)
+        }
         error if error.is_conflict() => {
             CliError::new(Exit::Busy, "session_busy", message).with_help("try again")
         }

@@ -39,6 +39,7 @@ const OWN: &[&str] = &[
     "signal_contradicts_earlier",
     "state_validation_error",
     "store_corrupt",
+    "store_read_only",
     "store_unavailable",
     "suspension_persistence_failed",
     "suspension_record_invalid",

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::Answer;
+use testkit::{Answer, Delivery, Reply};
 
 use crate::program::{Ran, contents, folder, logue, run};
+use crate::resumed::{server, status, text};
 use crate::transcript::{say, serve};
 
 /// The file of the sessions somewhere below a folder.
@@ -213,9 +214,14 @@ fn a_damaged_call_is_replaced_so_that_its_session_goes_on() {
 
 #[test]
 fn a_read_only_copy_is_shown_exported_verified_and_listed() {
-    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let echo = "<config model=\"echo:\"/>\n";
+    let folder = folder(&[("p.md", echo), ("away.md", "<config model=\"m\"/>\n")]);
     let sent = run(folder.path(), ["send", "--agent", "p.md", "s", "hello"]);
     assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let away = server(vec![status(400)]);
+    let failing = ["send", "--agent", "away.md", "s", "fails"];
+    let failed = say(folder.path(), &away, &failing);
+    assert_eq!(failed.status, 3, "{}", failed.stderr);
     let copies = folder.path().join("copies");
     fs::create_dir(&copies).unwrap();
     let copy = copies.join("copy.db");
@@ -242,10 +248,17 @@ fn a_read_only_copy_is_shown_exported_verified_and_listed() {
         assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
     }
     let refused = run(folder.path(), ["send", "--store", &url, "s", "on"]);
+    let labelled = ["send", "--ttl", "1d", "--store", &url, "s", "on"];
+    let labelled = run(folder.path(), labelled);
+    let retried = run(folder.path(), ["sessions", "retry", "--store", &url, "s"]);
     let entries = fs::read_dir(&copies).unwrap().count();
     set_read_only(false);
-    assert_eq!(refused.status, 4, "{}", refused.stderr);
-    assert!(refused.stderr.contains("read-only"), "{}", refused.stderr);
+    for refused in [refused, retried, labelled] {
+        assert_eq!(refused.status, 3, "{}", refused.stderr);
+        let text = &refused.stderr;
+        assert!(text.contains("error[store_read_only]"), "{text}");
+        assert!(text.contains("help: make the file"), "{text}");
+    }
     assert_eq!(entries, 1, "files were created beside the copy");
 }
 
@@ -265,4 +278,58 @@ fn a_missing_or_empty_store_is_not_sound() {
         contents(folder.path()),
         [("empty.db".to_owned(), Vec::new())]
     );
+}
+
+#[test]
+fn a_store_that_fills_up_in_a_turn_can_be_tried_again() {
+    let server = server(vec![text(&"x".repeat(400_000)), text("fine")]);
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let mut shell = logue(folder.path());
+    let program = shell.get_program().to_owned();
+    let limited = "trap '' XFSZ; ulimit -f 300; exec \"$0\" \"$@\"";
+    shell = sh_in(&shell);
+    shell.env("OPENAI_BASE_URL", server.base_url());
+    shell.args(["-c", limited]).arg(program);
+    shell.args(["send", "--agent", "p.md", "s", "one"]);
+    let full: Ran = shell.output().unwrap().into();
+    assert_eq!(full.status, 4, "{}", full.stderr);
+    let code = "error[session_save_failed]";
+    assert!(full.stderr.contains(code), "{}", full.stderr);
+    let again = say(folder.path(), &server, &["sessions", "retry", "s"]);
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    assert_eq!(again.stdout, "fine\n");
+}
+
+/// `recover` reports the status that the sender would get.
+#[test]
+fn a_store_that_fills_up_in_a_recovered_turn_has_the_same_status() {
+    let server = server(vec![text(&"x".repeat(400_000)), text("fine")]);
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let store = format!("sqlite:{}", folder.path().join("s.db").display());
+    let mut waiting = logue(folder.path());
+    waiting.env("OPENAI_BASE_URL", server.base_url());
+    let mut shell = sh_in(&waiting);
+    let limited = "trap '' XFSZ; ulimit -f 300; exec \"$0\" \"$@\"";
+    shell.env("OPENAI_BASE_URL", server.base_url());
+    shell.args(["-c", limited]).arg(waiting.get_program());
+    // A process that is killed before its turn leaves the message in the inbox.
+    let silent = testkit::ModelServer::start(vec![Reply::Silent], Delivery::Whole).unwrap();
+    let mut sender = logue(folder.path())
+        .env("OPENAI_BASE_URL", silent.base_url())
+        .args(["send", "--store", &store, "--agent", "p.md", "s", "one"])
+        .spawn()
+        .unwrap();
+    while silent.received().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    shell.args(["sessions", "recover", "--store", &store, "s"]);
+    let recovered: Ran = shell.output().unwrap().into();
+    assert!(
+        recovered.stdout.contains("s: session_save_failed"),
+        "{}",
+        recovered.stdout
+    );
+    assert_eq!(recovered.status, 4, "{}", recovered.stderr);
 }

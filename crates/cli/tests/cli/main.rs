@@ -24,6 +24,7 @@ mod doctor;
 mod edited;
 mod editing;
 mod example;
+mod failed_turns;
 mod fix;
 mod fmt;
 mod folder_modes;

@@ -579,3 +579,14 @@ fn a_backup_is_restored_with_its_sessions() {
     let missing = run(folder.path(), ["sessions", "restore", "nothing.db"]);
     assert_eq!(missing.status, 3, "{}", missing.stderr);
 }
+
+#[test]
+fn recover_names_its_two_forms() {
+    let folder = folder(&[]);
+    let ran = run(folder.path(), ["sessions", "recover"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let text = &ran.stderr;
+    assert!(text.contains("SESSION") && text.contains("--all"), "{text}");
+    let both = run(folder.path(), ["sessions", "recover", "--all", "s"]);
+    assert_eq!(both.status, 2, "{}", both.stderr);
+}

@@ -15,6 +15,9 @@ use super::outcome::{ChatTurnOutcome, ErroredTurn};
 /// The category of a turn that was asked to end.
 pub(super) const TURN_CANCELLED: &str = "turn_cancelled";
 
+/// The category of a write to a store that is only read.
+const READ_ONLY: &str = "store_read_only";
+
 /// The remedy for damage to the store.
 const REPAIR: &str =
     "verify the store (`logue sessions verify`); then repair it or restore a backup";
@@ -52,10 +55,14 @@ impl Failure {
 
     /// A failure of the store.
     fn from_store(category: &str, error: &StoreError) -> Self {
-        let is_damaged = matches!(error, StoreError::Damaged(_));
+        let (category, help) = match error {
+            StoreError::Damaged(_) => (category, Some(REPAIR)),
+            StoreError::ReadOnly(_) => (READ_ONLY, Some(StoreError::READ_ONLY_HELP)),
+            _ => (category, None),
+        };
         Self {
             transient: error.is_transient(),
-            help: is_damaged.then(|| REPAIR.to_owned()),
+            help: help.map(str::to_owned),
             ..Self::new(category, error.to_string())
         }
     }
@@ -123,6 +130,7 @@ impl Failure {
             help: self.help,
             retry_after: self.retry_after,
             resumable: false,
+            transient: self.transient,
             invocation_id,
             path: None,
         })

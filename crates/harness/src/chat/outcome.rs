@@ -56,6 +56,8 @@ pub struct ErroredTurn {
     pub reply: ChatMessage,
     /// Whether calls of the turn are in the history, from which it can continue.
     pub resumable: bool,
+    /// Whether only the store was unavailable, so that a later try may succeed.
+    pub transient: bool,
     /// The id of the run that ended.
     ///
     /// Without one, the message was refused, or the store failed and the result is unknown: sending
@@ -224,6 +226,7 @@ impl ChatTurnOutcome {
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 reply: ChatMessage::system(text("reply")),
                 resumable: stored.body.get(RESUMABLE).is_some(),
+                transient: stored.body.get(TRANSIENT).is_some(),
                 invocation_id: Some(invocation_id),
                 path: None,
             }),

@@ -67,6 +67,9 @@ pub enum StoreError {
         /// The latest one that is known here.
         known: u64,
     },
+    /// The store is only read: nothing was changed, and nothing can be.
+    #[error("{0}")]
+    ReadOnly(String),
     /// The medium failed: nothing was changed, or the effect is unknown. Retrying may help.
     #[error("{message}")]
     Unavailable {
@@ -79,6 +82,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The remedy of a store that is only read.
+    pub const READ_ONLY_HELP: &str = "make the file and its directory writable, or copy it to a directory that is, and name that \
+         with --store";
+
     /// A failure of the medium.
     pub fn unavailable(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Unavailable {

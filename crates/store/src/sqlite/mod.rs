@@ -176,13 +176,10 @@ impl SqliteStore {
     ) -> StoreResult<'_, T> {
         match &self.writer {
             Some(writer) => writer.ask(operation),
-            None => Box::pin(std::future::ready(Err(StoreError::Unavailable {
-                message: format!(
-                    "{}: cannot write: the file or its directory is read-only",
-                    self.path.display()
-                ),
-                source: None,
-            }))),
+            None => Box::pin(std::future::ready(Err(StoreError::ReadOnly(format!(
+                "{}: cannot write: the file or its directory is read-only",
+                self.path.display()
+            ))))),
         }
     }
 

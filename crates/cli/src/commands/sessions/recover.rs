@@ -15,6 +15,7 @@ use crate::arguments::RecoverArgs;
 use crate::commands::sessions::retry::TurnFlags;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
+use crate::setup::session_turn::exit_of;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{known, open, release_leases, store_failure};
@@ -47,7 +48,7 @@ async fn recover_each(
     settings: &Settings,
     store: &SharedStore,
 ) -> Result<Exit, CliError> {
-    let sessions = if arguments.all {
+    let sessions = if arguments.which.all {
         let all = store.list(SessionFilter::default()).await;
         let all = all.map_err(|error| store_failure(&error))?;
         let due = due(store).await?;
@@ -57,7 +58,7 @@ async fn recover_each(
         let sessions = pending.map(|info| info.session);
         sessions.filter(|id| file_of(id).is_none()).collect()
     } else {
-        arguments.sessions.clone()
+        arguments.which.sessions.clone()
     };
     let mut exit = Exit::Done;
     for session in sessions {
@@ -128,7 +129,7 @@ async fn recover_one(
         cursor = *last;
         for (_, outcome) in &page {
             if let ChatTurnOutcome::Errored(turn) = outcome {
-                exit = Exit::from(turn.error_bucket);
+                exit = exit_of(turn);
             }
             let line = if arguments.json {
                 let mut object = outcome.to_json();

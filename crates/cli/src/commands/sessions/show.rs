@@ -1,20 +1,20 @@
 //! `logue sessions show`: prints a session.
 
 use logue_harness::store::{
-    EntryPayload, EntryState, InboxEntry, SharedStore, StoredOutcome, Suspension, SuspensionFilter,
-    SuspensionStatus,
+    EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoredOutcome, Suspension,
+    SuspensionFilter, SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
-use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted};
+use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
 use serde_json::{Value, json};
 
-use crate::arguments::ShowArgs;
+use crate::arguments::{ShowArgs, StoreArgs};
 use crate::commands::sessions::{ago, known};
-use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
+use crate::setup::session_turn::store_flag;
 use crate::setup::store::store_failure;
-use crate::setup::suspended::obstacle;
+use crate::setup::suspended::{file_of, obstacle};
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
 /// Messages or outcomes per page.
@@ -36,14 +36,15 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     let suspended = store.suspensions(filter).await;
     let mut suspended = suspended.map_err(|error| store_failure(&error))?;
     suspended.retain(|one| obstacle(one).is_none());
-    let failed = failures(&store, session).await?;
+    let failed = failures(&store, &info, &messages).await?;
+    let help = |turn: &FailedTurn| turn.help(session, &arguments.store);
     if arguments.json {
         let object = json!({
             "session_id": session,
             "messages": messages,
             "inbox": inbox.iter().map(entry_json).collect::<Vec<_>>(),
             "suspended": suspended.iter().map(suspension_json).collect::<Vec<_>>(),
-            "failed": failed.iter().map(outcome_json).collect::<Vec<_>>(),
+            "failed": failed.iter().map(|turn| turn.to_json(help(turn))).collect::<Vec<_>>(),
             "labels": info.labels,
             "fields": info.fields,
             "cursor": info.cursor,
@@ -84,13 +85,15 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         );
         body(&mut text, &previews(one.metadata.as_ref()));
     }
-    if !failed.is_empty() {
-        let count = counted(failed.len(), "turn");
-        heading(
-            &mut text,
-            &format!("{count} failed; use --json for details"),
-            style,
-        );
+    let unfinished = failed.iter().filter(|turn| !turn.is_continued);
+    for turn in unfinished {
+        let (entry, code) = (turn.outcome.entry, turn.text("category"));
+        heading(&mut text, &format!("turn {entry} failed: {code}"), style);
+        let mut words = turn.text("diagnostic").to_owned();
+        if let Some(help) = help(turn) {
+            words.push_str(&format!("\nhelp: {help}"));
+        }
+        body(&mut text, words.trim_start());
     }
     ignore_broken_pipe(print_styled(&text, style))
 }
@@ -117,22 +120,99 @@ pub(super) async fn messages(
     Ok(messages)
 }
 
-/// Returns the outcomes of failed and cancelled turns.
-async fn failures(store: &SharedStore, session: &str) -> Result<Vec<StoredOutcome>, CliError> {
+/// A turn that failed or was cancelled.
+struct FailedTurn {
+    outcome: StoredOutcome,
+    /// The message of a turn of which nothing became history.
+    message: Option<Value>,
+    /// Whether a later entry has continued it, or answered its message.
+    is_continued: bool,
+    /// Whether nothing came after it, so that it can be tried again.
+    is_latest: bool,
+}
+
+impl FailedTurn {
+    fn text(&self, key: &str) -> &str {
+        let text = self.outcome.body.get(key).and_then(Value::as_str);
+        text.unwrap_or_default()
+    }
+
+    /// Returns the remedy: the command that tries it again, or the stored one.
+    fn help(&self, session: &str, store: &StoreArgs) -> Option<String> {
+        let is_cancelled = self.text("category") == "turn_cancelled";
+        if self.is_latest && !is_cancelled && file_of(session).is_none() {
+            let (session, store) = (quote_word(session), store_flag(store));
+            return Some(format!("logue sessions retry {session}{store}"));
+        }
+        let stored = Some(self.text("help")).filter(|help| !help.is_empty());
+        stored.filter(|_| !self.is_continued).map(str::to_owned)
+    }
+
+    fn to_json(&self, help: Option<String>) -> Value {
+        let mut object = outcome_json(&self.outcome);
+        object["code"] = json!(self.text("category"));
+        object["message"] = json!(self.text("diagnostic"));
+        object["continued"] = json!(self.is_continued);
+        if let Some(help) = help {
+            object["help"] = json!(help);
+        }
+        object
+    }
+}
+
+/// Returns the turns that failed or were cancelled.
+async fn failures(
+    store: &SharedStore,
+    info: &SessionInfo,
+    messages: &[Value],
+) -> Result<Vec<FailedTurn>, CliError> {
     use logue_harness::store::OutcomeKind::{Cancelled, Errored};
-    let (mut failed, mut cursor) = (Vec::new(), 0);
+    let (mut failed, mut cursor): (Vec<FailedTurn>, _) = (Vec::new(), 0);
     loop {
-        let page = store.outcomes_since(session, cursor, PAGE).await;
+        let page = store.outcomes_since(&info.session, cursor, PAGE).await;
         let page = page.map_err(|error| store_failure(&error))?;
         let Some(last) = page.last() else {
             return Ok(failed);
         };
         cursor = last.cursor;
-        failed.extend(
-            page.into_iter()
-                .filter(|outcome| matches!(outcome.kind, Errored | Cancelled)),
-        );
+        for outcome in page {
+            let is_failure = matches!(outcome.kind, Errored | Cancelled);
+            let message = if is_failure && outcome.replies_from == outcome.replies_to {
+                unanswered(store, &info.session, &outcome).await?
+            } else {
+                let at = outcome.replies_from.checked_sub(1);
+                let at = at.and_then(|at| usize::try_from(at).ok());
+                at.and_then(|at| messages.get(at)).cloned()
+            };
+            for turn in &mut failed {
+                // A turn that continues keeps its invocation; another one begins with its message.
+                turn.is_continued |= turn.outcome.invocation_id == outcome.invocation_id
+                    || turn.message.is_some() && turn.message == message;
+            }
+            if is_failure {
+                failed.push(FailedTurn {
+                    message,
+                    is_continued: false,
+                    is_latest: outcome.cursor == info.cursor && info.pending == 0,
+                    outcome,
+                });
+            }
+        }
     }
+}
+
+/// Returns the message of a failed entry that is not history.
+async fn unanswered(
+    store: &SharedStore,
+    session: &str,
+    outcome: &StoredOutcome,
+) -> Result<Option<Value>, CliError> {
+    let entry = store.entry(session, outcome.entry).await;
+    let entry = entry.map_err(|error| store_failure(&error))?;
+    Ok(entry.and_then(|entry| match entry.work {
+        Some(EntryPayload::Message { message }) => Some(message),
+        _ => None,
+    }))
 }
 
 /// Returns an outcome as JSON.
