@@ -6,8 +6,9 @@
 //!
 //! | [`ScanFormat`] | what counts |
 //! |---|---|
-//! | `Plain` | every token of every dialect |
+//! | `Plain` | every token of every dialect and of other model families |
 //! | `Json` | the same, also where JSON escapes spell it (`\u003c\|end\|>`) |
+//! | `ChatMd` | the same, except for ChatMarkdown's own `<tool_call>` and `<tool_response>` |
 //! | `Envelope` | in bodies of that dialect, what is not its own markup |
 //!
 //! In a body of OpenChatML 2.2 an escaped or quoted token of its own is [`TokenHit::is_escaped`].
@@ -26,16 +27,17 @@
 //! assert_eq!(found[1].span.bytes(b"<|start|>user<|message|>a <<|end|> b <|im_end|>"), b"<|im_end|>");
 //! ```
 
+mod families;
 mod letters;
 mod structure;
-mod words;
 
 use logue_source::Span;
 
 use crate::dialect::Dialect;
+pub use families::{TokenFamilies, TokenFamily, families_of, is_control_token};
+use families::{families_of_word, may_begin};
 use letters::Letters;
 use structure::{Place, Structure};
-pub use words::is_control_token;
 
 /// The format of a text for a [`TokenScanner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub enum ScanFormat {
     Plain,
     /// JSON, one document or one a line.
     Json,
+    /// ChatMarkdown.
+    ChatMd,
     /// A transcript of that dialect.
     Envelope(Dialect),
 }
@@ -59,6 +63,8 @@ pub struct TokenHit {
     pub span: Span,
     /// Whether its own text escapes or quotes it.
     pub is_escaped: bool,
+    /// The searched families that have the token.
+    pub families: TokenFamilies,
 }
 
 /// A scan that continues with each chunk of a text. Linear in the text; memory does not grow.
@@ -66,17 +72,17 @@ pub struct TokenHit {
 pub struct TokenScanner {
     letters: Letters,
     structure: Structure,
+    families: TokenFamilies,
     /// The possible token: its letters, and where its first one is.
-    word: String,
+    word: Vec<u8>,
     start: usize,
+    /// The place of the `<` before the possible token.
+    start_before: usize,
     /// The number of `<` directly before it.
     before: usize,
     /// The number of `<` at the end of the text so far.
     run: usize,
 }
-
-/// Letters of the longest word that can be a token.
-const MAX_WORD: usize = 40;
 
 impl TokenScanner {
     /// A search at the begin of a text.
@@ -84,11 +90,20 @@ impl TokenScanner {
         Self {
             letters: Letters::new(text == ScanFormat::Json),
             structure: Structure::new(text),
-            word: String::new(),
+            families: TokenFamilies::ALL,
+            word: Vec::new(),
             start: 0,
+            start_before: 0,
             before: 0,
             run: 0,
         }
+    }
+
+    /// Searches for the tokens of these families only. All are searched by default.
+    #[must_use]
+    pub const fn with_families(mut self, families: TokenFamilies) -> Self {
+        self.families = families;
+        self
     }
 
     /// The next bytes.
@@ -101,20 +116,23 @@ impl TokenScanner {
     /// The end of the text. A literal block that was never closed quoted nothing, so its
     /// `<|literal|>` is reported as a token that is not escaped.
     pub fn finish(self, out: &mut dyn FnMut(TokenHit)) {
-        if let Some(span) = self.structure.unclosed() {
+        let families = TokenFamilies::NONE.with(TokenFamily::OpenChatMl);
+        if let Some(span) = self.structure.unclosed()
+            && self.families.contains(TokenFamily::OpenChatMl)
+        {
             out(TokenHit {
                 token: "<|literal|>".to_owned(),
                 span,
                 is_escaped: false,
+                families,
             });
         }
     }
 
     fn letter(&mut self, letter: u8, span: Span, out: &mut dyn FnMut(TokenHit)) {
         if letter == b'<' {
-            self.word.clear();
-            self.word.push('<');
-            self.start = span.start;
+            self.start_before = self.start;
+            self.begin(letter, span);
             self.before = self.run;
             self.structure.bracket();
             self.run += 1;
@@ -122,37 +140,60 @@ impl TokenScanner {
         }
         self.run = 0;
         self.structure.letter(letter);
+        if letter == b'[' {
+            self.begin(letter, span);
+            self.before = 0;
+            return;
+        }
         if self.word.is_empty() {
             return;
         }
-        let goes_on = match self.word.len() {
-            1 => letter == b'|',
-            _ => {
-                letter == b'|' || letter == b'>' || letter == b'_' || letter.is_ascii_alphanumeric()
-            }
-        };
-        if !goes_on || self.word.len() >= MAX_WORD {
+        self.word.push(letter);
+        if !may_begin(&self.word) {
             self.word.clear();
+        } else if matches!(letter, b'>' | b']') {
+            self.complete(span.end, out);
+        }
+    }
+
+    fn begin(&mut self, letter: u8, span: Span) {
+        self.word.clear();
+        self.word.push(letter);
+        self.start = span.start;
+    }
+
+    /// The possible token at its last letter, or at one that looks like it.
+    fn complete(&mut self, end: usize, out: &mut dyn FnMut(TokenHit)) {
+        let all = families_of_word(&self.word);
+        if all.is_empty() {
             return;
         }
-        self.word.push(char::from(letter));
-        if letter != b'>' {
-            return;
+        let word = std::mem::take(&mut self.word);
+        let mut token = String::from_utf8_lossy(&word).into_owned();
+        let mut start = self.start;
+        if token.ends_with("SYS>>") {
+            if self.before == 0 {
+                return;
+            }
+            token.insert(0, '<');
+            start = self.start_before;
         }
-        let token = std::mem::take(&mut self.word);
-        if !is_control_token(&token) {
-            return;
-        }
-        let span = Span::new(self.start, span.end);
+        let span = Span::new(start, end);
+        // The structure follows all tokens, also those that are not searched.
         let is_escaped = match self.structure.token(&token, span, self.before > 0) {
             Place::Markup => return,
             Place::Harmless => true,
             Place::Text => false,
         };
+        let families = all.and(self.families);
+        if families.is_empty() {
+            return;
+        }
         out(TokenHit {
             token,
             span,
             is_escaped,
+            families,
         });
     }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use openchatml::scan::{TokenFamilies, TokenFamily};
 
 use crate::conversion::form::Form;
 
@@ -23,7 +25,31 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::parser_with_text())]
     pub(crate) from: Option<Form>,
 
+    /// Search for the tokens of this model family only; may be repeated [default: all]
+    #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
+    pub(crate) family: Vec<String>,
+
+    /// Leave out the tokens of this model family; may be repeated
+    #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
+    pub(crate) no_family: Vec<String>,
+
     /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn family_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(TokenFamily::ALL.map(TokenFamily::name))
+}
+
+impl ScanArgs {
+    /// Returns the families that are searched.
+    pub(crate) fn families(&self) -> TokenFamilies {
+        let is_wanted = |family: &TokenFamily| {
+            let is_in = |names: &[String]| names.iter().any(|name| name == family.name());
+            (self.family.is_empty() || is_in(&self.family)) && !is_in(&self.no_family)
+        };
+        let wanted = TokenFamily::ALL.into_iter().filter(is_wanted);
+        wanted.fold(TokenFamilies::NONE, TokenFamilies::with)
+    }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, escape_line};
-use openchatml::scan::{ScanFormat, TokenHit, TokenScanner};
+use openchatml::scan::{ScanFormat, TokenFamily, TokenHit, TokenScanner};
 use serde_json::json;
 
 use crate::arguments::ScanArgs;
@@ -113,7 +113,7 @@ impl Tally {
         };
         let mut piece = buffer.get(..filled).unwrap_or_default();
         let text = text_of(path, piece, arguments.from);
-        let mut scan = Some(TokenScanner::new(text));
+        let mut scan = Some(TokenScanner::new(text).with_families(arguments.families()));
         let mut lines = Lines::default();
         loop {
             let last = filled < PIECE;
@@ -170,6 +170,8 @@ impl Tally {
             let mut value = to_json(&source, &diagnostic);
             value["token"] = json!(found.token);
             value["harmless"] = json!(found.is_escaped);
+            let families = found.families.iter().map(TokenFamily::name);
+            value["families"] = families.collect();
             return ignore_broken_pipe(print(&format!("{value}\n"))).map(drop);
         }
         if found.is_escaped {
@@ -207,13 +209,15 @@ fn text_of(path: Option<&Path>, begin: &[u8], named_form: Option<Form>) -> ScanF
     match named_form {
         Some(Form::Dialect(dialect)) => ScanFormat::Envelope(dialect),
         Some(Form::Projection(_)) => ScanFormat::Json,
-        Some(Form::Chatmd | Form::Text) => ScanFormat::Plain,
+        Some(Form::Chatmd) => ScanFormat::ChatMd,
+        Some(Form::Text) => ScanFormat::Plain,
         None if json => ScanFormat::Json,
         None => match Form::detect(path, begin) {
             // Prose that only mentions a token is not a transcript.
             Some((Form::Dialect(dialect), _)) if begins_as_envelope(begin) => {
                 ScanFormat::Envelope(dialect)
             }
+            Some((Form::Chatmd, _)) => ScanFormat::ChatMd,
             _ => ScanFormat::Plain,
         },
     }

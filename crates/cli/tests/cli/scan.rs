@@ -137,3 +137,36 @@ fn the_form_may_be_told() {
     );
     assert_eq!(run(folder.path(), ["scan", "missing"]).status, 3);
 }
+
+#[test]
+fn families_are_chosen() {
+    let text = "<start_of_turn>user\n<tool_call>{}</tool_call> [INST]\n";
+    let folder = folder(&[("a.txt", text)]);
+    let tokens = |arguments: &[&str]| {
+        let ran = run(
+            folder.path(),
+            [&["scan", "--json", "a.txt"], arguments].concat(),
+        );
+        let lines = ran.stdout.lines().map(serde_json::from_str::<Value>);
+        let tokens = lines.map(|line| line.unwrap()["token"].as_str().unwrap().to_owned());
+        (ran.status, tokens.collect::<Vec<_>>().join(" "))
+    };
+    let all = "<start_of_turn> <tool_call> </tool_call> [INST]".to_owned();
+    assert_eq!(tokens(&[]), (8, all));
+    let gemma = "<start_of_turn>".to_owned();
+    assert_eq!(tokens(&["--family", "gemma"]), (8, gemma.clone()));
+    let not = [
+        "--no-family",
+        "qwen",
+        "--no-family",
+        "llama",
+        "--no-family",
+        "mistral",
+    ];
+    assert_eq!(tokens(&not), (8, gemma));
+    assert_eq!(tokens(&["--family", "kimi"]), (0, String::new()));
+    assert_eq!(
+        run(folder.path(), ["scan", "--family", "x", "a.txt"]).status,
+        2
+    );
+}

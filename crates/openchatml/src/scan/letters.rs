@@ -2,8 +2,8 @@
 
 use logue_source::Span;
 
-/// Gives each byte of a text with its place. In JSON an escape is one letter; what an escape spells
-/// beyond ASCII is not a letter of a token and becomes a zero byte.
+/// Gives each byte of a text with its place. In JSON an escape is one character: each of its bytes
+/// has the place of the whole escape. Half a surrogate pair is not in a token and becomes a zero byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Letters {
     json: bool,
@@ -70,8 +70,10 @@ impl Letters {
                 };
                 let value = value * 16 + digit;
                 self.escape = if count == 3 {
-                    let letter = u8::try_from(value).ok().filter(u8::is_ascii);
-                    out(letter.unwrap_or(0), Span::new(start, here.end));
+                    let character = char::from_u32(value).unwrap_or('\0');
+                    for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                        out(byte, Span::new(start, here.end));
+                    }
                     Escape::None
                 } else {
                     Escape::Digits {

@@ -33,6 +33,31 @@ pub(super) struct Structure {
     /// The channel that the frame's header names: on `analysis`, markers of reasoning are not
     /// tokens (OpenChatML 2.2 §7).
     channel: Vec<u8>,
+    raw: Raw,
+}
+
+/// A raw block of ChatMarkdown: `RAW|` and `|RAW`, and the letters of its marker so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Raw {
+    is_open: bool,
+    seen: usize,
+}
+
+impl Raw {
+    fn letter(&mut self, letter: u8) {
+        let marker: &[u8; 4] = if self.is_open { b"|RAW" } else { b"RAW|" };
+        if marker.get(self.seen) == Some(&letter) {
+            self.seen += 1;
+        } else {
+            self.seen = usize::from(marker.first() == Some(&letter));
+        }
+        if self.seen == marker.len() {
+            *self = Self {
+                is_open: !self.is_open,
+                seen: 0,
+            };
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +84,16 @@ impl Structure {
             any: false,
             may_open: true,
             channel: Vec::new(),
+            raw: Raw {
+                is_open: false,
+                seen: 0,
+            },
         }
     }
 
     /// A `<`, which may begin a token.
     pub(super) fn bracket(&mut self) {
+        self.raw.seen = 0;
         self.may_open = self.line_begins || !self.any;
         self.line_begins = false;
         self.any = true;
@@ -76,6 +106,9 @@ impl Structure {
         if !mark {
             self.line_begins = letter == b'\n';
             self.any |= !letter.is_ascii_whitespace();
+        }
+        if self.text == ScanFormat::ChatMd {
+            self.raw.letter(letter);
         }
         if self.state == State::Channel && self.channel.len() < CHANNEL {
             self.channel.push(letter);
@@ -94,6 +127,7 @@ impl Structure {
     pub(super) fn token(&mut self, token: &str, span: Span, escaped: bool) -> Place {
         match self.text {
             ScanFormat::Plain | ScanFormat::Json => Place::Text,
+            ScanFormat::ChatMd => own(!self.raw.is_open && is_chatmd(token)),
             ScanFormat::Envelope(Dialect::V2_2) => self.in_2_x(token, span, escaped, true),
             ScanFormat::Envelope(Dialect::V2_0) => self.in_2_x(token, span, false, false),
             ScanFormat::Envelope(Dialect::Harmony) => own(is_harmony(token)),
@@ -169,6 +203,14 @@ const fn own(own: bool) -> Place {
 /// A token in a literal block: quoted where it is one of the envelope's own.
 const fn quoted(own: bool) -> Place {
     if own { Place::Harmless } else { Place::Text }
+}
+
+/// A tag of ChatMarkdown that other models have as a token.
+fn is_chatmd(token: &str) -> bool {
+    matches!(
+        token,
+        "<tool_call>" | "</tool_call>" | "<tool_response>" | "</tool_response>"
+    )
 }
 
 fn is_harmony(token: &str) -> bool {

@@ -1,7 +1,9 @@
 //! Control tokens in what people say: found in any piece of any form.
 
 use logue_source::Span;
-use openchatml::scan::{ScanFormat, TokenHit, TokenScanner, is_control_token};
+use openchatml::scan::{
+    ScanFormat, TokenFamilies, TokenFamily, TokenHit, TokenScanner, families_of, is_control_token,
+};
 use openchatml::{ControlToken, Dialect, FrameBuf, write_frame};
 use proptest::prelude::*;
 
@@ -110,11 +112,87 @@ fn each_form_has_its_own_markup() {
     }
 }
 
+#[test]
+fn tokens_of_other_families_are_found() {
+    let cases = [
+        (TokenFamily::Llama, "a <|eot_id|> b", "!<|eot_id|>@2-12"),
+        (
+            TokenFamily::Llama,
+            "x<<SYS>>y<</SYS>>",
+            "!<<SYS>>@1-8 !<</SYS>>@9-17",
+        ),
+        (
+            TokenFamily::Llama,
+            "<SYS>> a<<b> <|reserved_special_token_7|>",
+            "!<|reserved_special_token_7|>@13-41",
+        ),
+        (
+            TokenFamily::Mistral,
+            "[INST] [/INST]",
+            "![INST]@0-6 ![/INST]@7-14",
+        ),
+        (
+            TokenFamily::Mistral,
+            "[[TOOL_CALLS]] [TOOL_CALLS [ARGS]",
+            "![TOOL_CALLS]@1-13",
+        ),
+        (
+            TokenFamily::Gemma,
+            "<start_of_turn>user",
+            "!<start_of_turn>@0-15",
+        ),
+        (
+            TokenFamily::DeepSeek,
+            "<｜User｜> <｜a▁b｜> <｜a\n｜>",
+            "!<｜User｜>@0-12 !<｜a▁b｜>@13-26",
+        ),
+        (
+            TokenFamily::Qwen,
+            "</tool_response><think>",
+            "!</tool_response>@0-16 !<think>@16-23",
+        ),
+        (TokenFamily::Phi, "<|/tool|>", "!<|/tool|>@0-9"),
+        (TokenFamily::Glm, "[gMASK]<sop>", "![gMASK]@0-7 !<sop>@7-12"),
+        (TokenFamily::Kimi, "<|im_middle|>", "!<|im_middle|>@0-13"),
+        (
+            TokenFamily::Cohere,
+            "<|START_OF_TURN_TOKEN|>",
+            "!<|START_OF_TURN_TOKEN|>@0-23",
+        ),
+    ];
+    for (family, text, expected) in cases {
+        assert_eq!(words(ScanFormat::Plain, text), expected, "{text}");
+        let without = TokenFamilies::ALL.without(family);
+        let only = TokenFamilies::NONE.with(family);
+        for (families, is_found) in [(only, true), (without, false)] {
+            let mut hits = Vec::new();
+            let mut scan = TokenScanner::new(ScanFormat::Plain).with_families(families);
+            scan.push(text.as_bytes(), &mut |hit| hits.push(hit));
+            let own = hits.iter().any(|hit| hit.families.contains(family));
+            assert_eq!(own, is_found, "{text}");
+        }
+    }
+    let json = r#"{"a":"\u003c\uff5cUser\uFF5c> \ud83d"}"#;
+    assert_eq!(words(ScanFormat::Json, json), "!<｜User｜>@6-29");
+    assert!(families_of("<SYS>>").is_empty() && !families_of("<<SYS>>").is_empty());
+}
+
+#[test]
+fn tags_of_chatmd_are_markup_outside_raw_blocks() {
+    let text = "<tool_call>a</tool_call><tool_response>\nRAW|</tool_response> <|end|>|RAW\n</tool_response>";
+    let expected = "!</tool_response>@44-60 !<|end|>@61-68";
+    assert_eq!(words(ScanFormat::ChatMd, text), expected);
+    assert_eq!(
+        words(ScanFormat::ChatMd, "<user><think></user>"),
+        "!<think>@6-13"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn pieces_change_nothing(bytes in broken_transcript(), cuts in proptest::collection::vec(0..200_usize, 0..4)) {
-        let forms = Dialect::ALL.into_iter().map(ScanFormat::Envelope).chain([ScanFormat::Plain, ScanFormat::Json]);
+        let forms = Dialect::ALL.into_iter().map(ScanFormat::Envelope).chain([ScanFormat::Plain, ScanFormat::Json, ScanFormat::ChatMd]);
         for text in forms {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
             cuts.extend([0, bytes.len()]);
