@@ -4,8 +4,8 @@
 //! bytes ─ read ─▶ Transcript ─ write ─▶ text
 //! ```
 //!
-//! What a dialect cannot hold is listed as a [`Loss`](crate::Loss), each with the frame that it is about; with
-//! [`ConvertOptions::strict`] any loss refuses the whole. Nothing is made up: ids that 2.0, Harmony and
+//! What a dialect cannot hold is listed as a [`Loss`](crate::Loss), each with its kind and the frame that it is
+//! about; with [`ConvertOptions::strict`] a loss of that severity refuses the whole. Nothing is made up: ids that 2.0, Harmony and
 //! the 1.x line do not have are given in order and listed as given, and no text becomes more
 //! visible or of a higher rank than it was.
 //!
@@ -42,6 +42,7 @@ mod writing;
 
 pub use error::ConvertError;
 pub use ids::assign_ids;
+pub(crate) use ids::note_implied_ids;
 pub use options::ConvertOptions;
 pub(crate) use reply_order::{MOVED, Ordered, Pairing, call_order};
 pub use result::{ReadResult, WriteResult};
@@ -49,6 +50,7 @@ pub(crate) use writing::{Writing, finish, note_terminators};
 
 use crate::dialect::Dialect;
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossSeverity;
 use crate::v0_1::{self, WriteOptions};
 use crate::write::frame::WriteError;
 
@@ -67,7 +69,7 @@ pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &ConvertOptions) -> R
 /// # Errors
 /// A frame or header that the dialect cannot hold safely: a header value that would end its value
 /// or forge a frame, a body that spells a token of a dialect without escapes, a part that a frame
-/// must have and has not. With [`ConvertOptions::strict`], any loss. Then nothing is written.
+/// must have and has not. With [`ConvertOptions::strict`], a loss of that severity. Then nothing is written.
 pub fn write(
     transcript: &Transcript,
     to: Dialect,
@@ -93,7 +95,7 @@ pub fn write(
 /// A frame as a line of 2.0, which must lose nothing.
 pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, WriteError> {
     let options = ConvertOptions {
-        strict: true,
+        strict: Some(LossSeverity::Identity),
         ..ConvertOptions::default()
     };
     let one = v2_0::write_one(frame).and_then(|writing| finish(writing, &options));

@@ -78,7 +78,7 @@ pub use document::owned::{FrameBuf, HeaderBuf, Transcript};
 pub use document::owned_source::OwnedSource;
 pub use document::shared::{OwnedDocument, OwnedFrame, parse_owned};
 pub use document::{Document, SourcePiece};
-pub use loss::{Loss, LossTarget};
+pub use loss::{Loss, LossKind, LossSeverity, LossTarget};
 pub use messages::{frames_from_messages, messages_from_frames, recipient_of, tool_of};
 pub use read::batch::{StrictError, parse, parse_strict};
 pub use reply::{ReplyEnvelope, ReplyError, deadline_ms};

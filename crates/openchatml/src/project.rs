@@ -144,7 +144,7 @@ pub fn read_part(
 /// Writes one conversation, with a newline at its end. Linear in the transcript.
 ///
 /// # Errors
-/// With [`ConvertOptions::strict`], any loss. Nothing else: JSON can hold every text.
+/// With [`ConvertOptions::strict`], a loss of that severity. Nothing else: JSON can hold every text.
 pub fn write(
     transcript: &Transcript,
     to: JsonFormat,

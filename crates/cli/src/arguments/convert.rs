@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use openchatml::LossSeverity;
 
 use crate::conversion::form::Form;
 
 /// Convert conversations between dialects and forms
 ///
-/// Losses are listed on standard error, frame by frame; with --strict a conversion with losses fails.
-/// JSON lines are converted line by line, directories file by file.
+/// Losses are listed on standard error by severity: content, structure, identity. If content is
+/// lost, the exit status is 8, unless --allow-loss=content permits it. JSON lines are converted line by line, directories file by file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue convert session.ocml --to openai\n  \
     logue convert --from sharegpt --to chatml -o train.jsonl data.jsonl\n  \
-    logue convert --to ocml2.2 --strict -o new/ old/")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+    logue convert --to ocml2.2 --strict=structure -o new/ old/")]
 pub(crate) struct ConvertArgs {
     /// Files and directories; `-` is standard input [default: -]
     #[arg(value_name = "IN")]
@@ -33,9 +34,26 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::parser())]
     pub(crate) to: Form,
 
-    /// Fail if content would be lost
-    #[arg(long)]
-    pub(crate) strict: bool,
+    /// Write nothing if a loss is at least this severe [default: content]
+    #[arg(
+        long,
+        value_name = "SEVERITY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "content",
+        hide_default_value = true,
+        value_parser = severity_parser()
+    )]
+    pub(crate) strict: Option<LossSeverity>,
+
+    /// Exit with status 0 if content is lost
+    #[arg(
+        long,
+        value_name = "SEVERITY",
+        value_parser = ["content"],
+        conflicts_with = "strict"
+    )]
+    pub(crate) allow_loss: Option<String>,
 
     /// Keep reasoning in `thinking` (json) or `reasoning_content` (openai)
     #[arg(long)]
@@ -48,4 +66,11 @@ pub(crate) struct ConvertArgs {
     /// Print JSON lines with the losses of each conversation
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Parses the severities of losses.
+fn severity_parser() -> impl TypedValueParser<Value = LossSeverity> {
+    let names = LossSeverity::ALL.map(LossSeverity::as_str);
+    PossibleValuesParser::new(names)
+        .map(|name| LossSeverity::parse(&name).unwrap_or(LossSeverity::Content))
 }

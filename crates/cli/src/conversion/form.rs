@@ -186,7 +186,7 @@ impl Form {
             Self::Projection(projection) => project::write(transcript, projection, options)?,
             Self::Chatmd | Self::Text => {
                 let written = chatmd::write(transcript);
-                if options.strict && !written.losses.is_empty() {
+                if options.refuses(&written.losses) {
                     return Err(convert::ConvertError::Losses(written.losses));
                 }
                 return Ok(written);

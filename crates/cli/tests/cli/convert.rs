@@ -39,9 +39,9 @@ fn losses_are_listed_and_change_no_status() {
     <|start|>functions.weather to=assistant<|channel|>commentary<|message|>20<|end|>
     <|start|>assistant<|channel|>final<|message|>20 degrees.<|return|>
     --- stderr
-    a.ocml: frame 4: call_id dropped
-    a.ocml: frame 4: constrain dropped
-    a.ocml: frame 5: call_id dropped
+    a.ocml: structure: frame 4: constrain dropped
+    a.ocml: identity: frame 4: call_id dropped
+    a.ocml: identity: frame 5: call_id dropped
     "#);
 }
 
@@ -51,14 +51,22 @@ fn strict_refuses_and_writes_nothing() {
     let ran = run(
         folder.path(),
         [
-            "convert", "a.ocml", "--to", "openai", "--strict", "-o", "b.json",
+            "convert",
+            "a.ocml",
+            "--to",
+            "ocml2.0",
+            "--strict=structure",
+            "-o",
+            "b.ocml",
         ],
     );
     assert_snapshot!(shown(&ran), @r"
-    3
+    8
     --- stdout
     --- stderr
-    a.ocml: message 3: private reasoning dropped
+    a.ocml: structure: frame 4: constrain dropped
+    a.ocml: identity: frame 4: call_id dropped
+    a.ocml: identity: frame 5: call_id dropped
     error[E-WRITE-REFUSED]: a.ocml: something would be lost, and --strict forbids it
       = help: correct the conversation, or convert without --strict
     ");
@@ -135,6 +143,8 @@ fn json_tells_everything() {
     assert_eq!(report["frames"], 6);
     assert_eq!(report["losses"][0]["subject"], "frame");
     assert_eq!(report["losses"][0]["number"], 3);
+    assert_eq!(report["losses"][0]["severity"], "note");
+    assert_eq!(report["losses"][0]["kind"], "hidden-omitted");
     let text = report["text"].as_str().unwrap();
     assert!(
         text.contains("observation") && !text.contains("Ask the tool"),
@@ -143,10 +153,15 @@ fn json_tells_everything() {
     let refused = run(
         folder.path(),
         [
-            "convert", "a.ocml", "--to", "sharegpt", "--json", "--strict",
+            "convert",
+            "a.ocml",
+            "--to",
+            "sharegpt",
+            "--json",
+            "--strict=identity",
         ],
     );
-    assert_eq!(refused.status, 3);
+    assert_eq!(refused.status, 8);
     let report: Value = serde_json::from_str(&refused.stdout).unwrap();
     assert_eq!(report["error"]["code"], "E-WRITE-REFUSED");
     assert!(report.get("text").is_none());
@@ -347,7 +362,7 @@ RAW|Done.|RAW</assistant>
     <|start|>tool name=functions.look call_id=c1 to=assistant<|channel|>commentary<|message|>seen<|end|>
     <|start|>assistant<|channel|>final<|message|>Done.<|return|>
     --- stderr
-    a.md: transcript: `id` of a `<reasoning>` dropped
+    a.md: identity: transcript: `id` of a `<reasoning>` dropped
     "#);
     let back = run_with_input(folder.path(), &["convert", "--to", "chatmd"], &ran.stdout);
     assert_eq!((back.stdout.as_str(), back.stderr.as_str()), (text, ""));
@@ -359,14 +374,14 @@ fn what_chatmd_names_is_listed() {
     let folder = folder(&[]);
     let ran = run_with_input(folder.path(), &["convert", "--to", "openai"], text);
     assert_snapshot!(shown(&ran), @r#"
-    0
+    8
     --- stdout
     [
       {"role":"user","content":"Sum up "}
     ]
     --- stderr
-    <stdin>: transcript: the tool declaration dropped: read_file
-    <stdin>: transcript: line 2: a document is not fetched
+    <stdin>: content: transcript: line 2: a document is not fetched
+    <stdin>: structure: transcript: the tool declaration dropped: read_file
     "#);
 }
 

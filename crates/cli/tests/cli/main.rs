@@ -18,6 +18,7 @@ mod concurrent;
 mod contract;
 mod convert;
 mod convert_chatmd;
+mod convert_losses;
 mod damage;
 mod debug;
 mod doctor;

@@ -4,12 +4,14 @@
 //! refused. Reasoning is kept: a conversion is not a prompt.
 
 use super::error::ConvertError;
+use super::ids::note_implied_ids;
+use super::reply_order::Pairing;
 use super::result::ReadResult;
 use super::writing::{Writing, note_terminators};
 use crate::dialect::Dialect;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
-use crate::loss::LossTarget;
+use crate::loss::{LossKind, LossTarget};
 use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::Terminator;
 
@@ -45,6 +47,7 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
         .into_iter()
         .filter(|loss| loss.target != LossTarget::Transcript);
     writing.losses.extend(of_frames);
+    note_implied_ids(&transcript.frames, Pairing::Name, &mut writing.losses);
     let options = RenderOptions::default().with_reasoning(Reasoning::Keep);
     writing.text = conversation
         .to_text(form, &options)
@@ -60,8 +63,13 @@ fn note_types(frames: &[FrameBuf], writing: &mut Writing) {
         let word = frame.constrain.as_deref().or(frame.content_type.as_deref());
         let must = word == Some("json") && is_json(&frame.body);
         match (frame.constrain.is_some(), must) {
-            (true, false) => writing.note("constrain becomes a content type"),
-            (false, true) => writing.note("the content type becomes what the body must be"),
+            (true, false) => {
+                writing.note(LossKind::TypeChanged, "constrain becomes a content type");
+            }
+            (false, true) => writing.note(
+                LossKind::TypeChanged,
+                "the content type becomes what the body must be",
+            ),
             _ => {}
         }
     }

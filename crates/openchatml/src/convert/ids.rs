@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::reply_order::{Pairing, call_order};
 use crate::document::owned::FrameBuf;
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossSeverity, LossTarget};
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// Gives each call and each reply without an id one, and notes it. A reply gets the id of the
@@ -47,6 +48,53 @@ pub fn assign_ids(frames: &mut [FrameBuf]) -> Vec<Loss> {
         }
     }
     assigning.losses
+}
+
+/// Marks dropped ids and names as notes where reading assigns the same ones.
+///
+/// `frames` are those that the losses refer to. Nothing is marked if content is lost, as the ids of
+/// later calls change with it.
+pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &mut [Loss]) {
+    let content = |loss: &Loss| loss.is_at_least(LossSeverity::Content);
+    let is_implied = |kind| {
+        kind == LossKind::IdDropped || (kind == LossKind::NameDropped && pairing == Pairing::Order)
+    };
+    if !losses.iter().any(|loss| is_implied(loss.kind)) || losses.iter().any(content) {
+        return;
+    }
+    let order = call_order(frames, pairing);
+    let original = |place: usize| {
+        let index = order.as_ref().and_then(|order| order.get(place).copied());
+        frames.get(index.unwrap_or(place))
+    };
+    let has_id = |frame: &FrameBuf| frame.is_call() || frame.role == FrameRole::Tool;
+    let kept = (0..frames.len()).filter_map(original);
+    let kept: Vec<&FrameBuf> = kept.filter(|frame| has_id(frame)).collect();
+    let without_id = kept.iter().map(|frame| FrameBuf {
+        to: frame.to.clone(),
+        name: frame.name.clone().filter(|_| pairing == Pairing::Name),
+        terminator: frame.terminator,
+        ..FrameBuf::new(frame.role, "")
+    });
+    let mut read: Vec<FrameBuf> = without_id.collect();
+    assign_ids(&mut read);
+    let same = |(read, kept): (&FrameBuf, &&FrameBuf)| {
+        read.call_id == kept.call_id && (read.name == kept.name || kept.role != FrameRole::Tool)
+    };
+    if !read.iter().zip(&kept).all(same) {
+        return;
+    }
+    for loss in losses.iter_mut() {
+        if let LossTarget::Frame(index) = loss.target
+            && is_implied(loss.kind)
+            && frames.get(index).is_some_and(|frame| {
+                frame.role == FrameRole::Tool
+                    || (frame.is_call() && loss.kind == LossKind::IdDropped)
+            })
+        {
+            loss.kind = LossKind::Implied;
+        }
+    }
 }
 
 struct Call {
@@ -129,10 +177,9 @@ impl Assigning {
     }
 
     fn note(&mut self, index: usize, message: String) {
-        self.losses.push(Loss {
-            target: LossTarget::Frame(index),
-            message,
-        });
+        let target = LossTarget::Frame(index);
+        self.losses
+            .push(Loss::new(target, LossKind::Assigned, message));
     }
 }
 

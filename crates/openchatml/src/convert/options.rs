@@ -1,11 +1,13 @@
 //! Options of a conversion.
 
+use crate::loss::{Loss, LossSeverity};
+
 /// Options of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// Refuse whatever would lose something.
-    pub strict: bool,
+    /// The least severity of losses that refuse the conversion; `None` refuses none.
+    pub strict: Option<LossSeverity>,
     /// Whether private reasoning is a field of the message that it led to.
     ///
     /// This applies where the form has one: `thinking` in the JSON of 2.2, `reasoning_content` in
@@ -17,11 +19,17 @@ pub struct ConvertOptions {
 }
 
 impl ConvertOptions {
-    /// Sets whether whatever would lose something is refused.
+    /// Sets the least severity of losses that refuse the conversion.
     #[must_use]
-    pub const fn with_strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
+    pub fn with_strict(mut self, strict: impl Into<Option<LossSeverity>>) -> Self {
+        self.strict = strict.into();
         self
+    }
+
+    /// Returns whether these losses refuse the conversion.
+    pub fn refuses(&self, losses: &[Loss]) -> bool {
+        self.strict
+            .is_some_and(|strict| losses.iter().any(|loss| loss.is_at_least(strict)))
     }
 
     /// Sets whether private reasoning is a field of the message that it led to.

@@ -5,7 +5,7 @@ use super::{assign_ids, harmony};
 use crate::detect::detect;
 use crate::dialect::Dialect;
 use crate::document::Document;
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::read::batch::parse_fragment_as;
 use crate::syntax::rules::Rules;
 use crate::v0_1;
@@ -67,9 +67,12 @@ fn replaced_bytes(document: &Document<'_>) -> Vec<Loss> {
     let frames = document.frames().iter().enumerate();
     frames
         .filter(|(_, frame)| std::str::from_utf8(frame.span().bytes(source)).is_err())
-        .map(|(index, _)| Loss {
-            target: LossTarget::Frame(index),
-            message: "bytes that are not UTF-8 replaced".to_owned(),
+        .map(|(index, _)| {
+            Loss::new(
+                LossTarget::Frame(index),
+                LossKind::BytesReplaced,
+                "bytes that are not UTF-8 replaced",
+            )
         })
         .collect()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::document::owned::{FrameBuf, Transcript};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// The data by which a form without ids pairs replies with calls.
@@ -115,6 +115,8 @@ impl<'t> Ordered<'t> {
             }
         }
         let moved = order.iter().enumerate().filter(|(place, at)| place != *at);
-        losses.extend(moved.map(|(_, at)| Loss::new(LossTarget::Frame(*at), MOVED)));
+        losses.extend(
+            moved.map(|(_, at)| Loss::new(LossTarget::Frame(*at), LossKind::OrderChanged, MOVED)),
+        );
     }
 }

@@ -5,10 +5,12 @@
 //! tokens is refused: written, it would be another conversation (OpenChatML 2.0 §3, §6).
 
 use super::error::ConvertError;
+use super::ids::note_implied_ids;
 use super::reply_order::{Ordered, Pairing};
 use super::v2_2::whole;
 use super::writing::{Writing, header_for};
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::syntax::rules::Rules;
 use crate::syntax::scanner::Scanner;
 use crate::syntax::token::ControlToken;
@@ -19,6 +21,7 @@ use logue_source::Span;
 
 pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let ordered = Ordered::new(transcript, Pairing::Name);
+    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let header = header_for(transcript, "2.0", &mut writing);
@@ -31,6 +34,7 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
         }
     }
     ordered.finish(&mut writing.losses);
+    note_implied_ids(&original.frames, Pairing::Name, &mut writing.losses);
     Ok(writing)
 }
 
@@ -117,17 +121,32 @@ fn note_losses(writing: &mut Writing, frame: &FrameBuf) {
         && frame.visibility().is_visible()
         && frame.effective_channel() == Channel::Commentary;
     let lost = [
-        ("call_id", frame.call_id.is_some()),
-        ("content_type", frame.content_type.is_some()),
-        ("constrain", frame.constrain.is_some()),
-        ("unknown attributes", !frame.attributes.is_empty()),
+        ("call_id", LossKind::IdDropped, frame.call_id.is_some()),
+        (
+            "content_type",
+            LossKind::TypeChanged,
+            frame.content_type.is_some(),
+        ),
+        (
+            "constrain",
+            LossKind::TypeChanged,
+            frame.constrain.is_some(),
+        ),
+        (
+            "unknown attributes",
+            LossKind::AttributeDropped,
+            !frame.attributes.is_empty(),
+        ),
     ];
-    for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
-        writing.note(&format!("{what} dropped"));
+    for (what, kind, _) in lost.into_iter().filter(|(_, _, lost)| *lost) {
+        writing.note(kind, &format!("{what} dropped"));
     }
     if preamble {
-        writing.note("intent dropped, so the preamble is hidden");
+        writing.note(
+            LossKind::PreambleChanged,
+            "intent dropped, so the preamble is hidden",
+        );
     } else if frame.intent.is_some() {
-        writing.note("intent dropped");
+        writing.note(LossKind::IntentDropped, "intent dropped");
     }
 }

@@ -3,6 +3,7 @@
 use super::error::ConvertError;
 use super::writing::{Writing, header_for};
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::write_frame;
 use crate::write::header::write_header;
@@ -43,11 +44,17 @@ pub(super) fn whole(frame: &FrameBuf, writing: &mut Writing) -> Option<FrameBuf>
             Terminator::End | Terminator::None => true,
         };
         if !fits {
-            writing.note("its terminator becomes `<|end|>`, because it may not end this frame");
+            writing.note(
+                LossKind::TerminatorChanged,
+                "its terminator becomes `<|end|>`, because it may not end this frame",
+            );
             frame.terminator = Terminator::End;
         }
         return Some(frame);
     };
-    writing.note(&format!("left out, because {why}"));
+    writing.note(
+        LossKind::MessageDropped,
+        &format!("left out, because {why}"),
+    );
     None
 }

@@ -4,7 +4,7 @@ use super::error::ConvertError;
 use super::options::ConvertOptions;
 use super::result::WriteResult;
 use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 /// A text that is being written, and what it could not hold.
@@ -18,19 +18,15 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Notes a loss of the frame that is being written.
-    pub(crate) fn note(&mut self, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Frame(self.index),
-            message: text.to_owned(),
-        });
+    pub(crate) fn note(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Frame(self.index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 
     /// Notes a loss of the transcript as a whole.
-    pub(crate) fn note_whole(&mut self, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Transcript,
-            message: text.to_owned(),
-        });
+    pub(crate) fn note_whole(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Transcript;
+        self.losses.push(Loss::new(target, kind, text));
     }
 
     /// Notes everything of a header that a form without headers has no place for. The versions
@@ -38,16 +34,22 @@ impl Writing {
     pub(crate) fn note_header(&mut self, header: &HeaderBuf, known: &[&str]) {
         let version = header.version.as_str();
         if !version.is_empty() && !known.contains(&version) {
-            self.note_whole(&format!("version {version} dropped"));
+            self.note_whole(
+                LossKind::HeaderDropped,
+                &format!("version {version} dropped"),
+            );
         }
         if header.model.is_some() {
-            self.note_whole("model dropped");
+            self.note_whole(LossKind::SettingDropped, "model dropped");
         }
         if !header.generation_settings.is_empty() {
-            self.note_whole("generation_settings dropped");
+            self.note_whole(LossKind::SettingDropped, "generation_settings dropped");
         }
         for key in header.extra.keys() {
-            self.note_whole(&format!("the key {key:?} of the header dropped"));
+            self.note_whole(
+                LossKind::HeaderDropped,
+                &format!("the key {key:?} of the header dropped"),
+            );
         }
     }
 }
@@ -77,7 +79,7 @@ pub(crate) fn note_terminators(
         };
         if other {
             writing.index = index;
-            writing.note("its terminator dropped");
+            writing.note(LossKind::TerminatorChanged, "its terminator dropped");
         }
     }
 }
@@ -88,7 +90,7 @@ pub(crate) fn finish(
     options: &ConvertOptions,
 ) -> Result<WriteResult, ConvertError> {
     let Writing { text, losses, .. } = writing;
-    if options.strict && !losses.is_empty() {
+    if options.refuses(&losses) {
         return Err(ConvertError::Losses(losses));
     }
     Ok(WriteResult { text, losses })
@@ -103,7 +105,10 @@ pub(super) fn header_for(
     let mut header = transcript.header.clone().unwrap_or_default();
     let older = ["", "2.0", "2.2"].contains(&header.version.as_str());
     if !older {
-        writing.note_whole(&format!("version {} becomes {version}", header.version));
+        writing.note_whole(
+            LossKind::HeaderDropped,
+            &format!("version {} becomes {version}", header.version),
+        );
     }
     version.clone_into(&mut header.version);
     header

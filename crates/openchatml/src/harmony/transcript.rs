@@ -8,23 +8,22 @@ mod assign;
 mod reading;
 mod writing;
 
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 
 /// Losses so far.
 #[derive(Default)]
 struct Losses(Vec<Loss>);
 
 impl Losses {
-    fn frame(&mut self, index: usize, text: impl Into<String>) {
-        self.note(LossTarget::Frame(index), text);
+    fn frame(&mut self, index: usize, kind: LossKind, text: impl Into<String>) {
+        self.note(LossTarget::Frame(index), kind, text);
     }
 
-    fn message(&mut self, index: usize, text: impl Into<String>) {
-        self.note(LossTarget::Message(index), text);
+    fn message(&mut self, index: usize, kind: LossKind, text: impl Into<String>) {
+        self.note(LossTarget::Message(index), kind, text);
     }
 
-    fn note(&mut self, target: LossTarget, message: impl Into<String>) {
-        let message = message.into();
-        self.0.push(Loss { target, message });
+    fn note(&mut self, target: LossTarget, kind: LossKind, message: impl Into<String>) {
+        self.0.push(Loss::new(target, kind, message));
     }
 }

@@ -6,7 +6,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
@@ -99,17 +99,26 @@ struct Open {
 impl Reading<'_> {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
         if frame.role == FrameRole::Other {
-            self.note(index, "left out, because its role is not known");
+            self.note(
+                index,
+                LossKind::MessageDropped,
+                "left out, because its role is not known",
+            );
             return;
         }
         if frame.channel == Some(Channel::Unknown) {
-            self.note(index, "left out, because its channel is not known");
+            self.note(
+                index,
+                LossKind::MessageDropped,
+                "left out, because its channel is not known",
+            );
             return;
         }
         if frame.role == FrameRole::User && frame.effective_channel() != Channel::Final {
             // A user's message is shown, and this frame is not.
             self.note(
                 index,
+                LossKind::HiddenOmitted,
                 "left out, because a message cannot keep a user's words hidden",
             );
             return;
@@ -123,7 +132,11 @@ impl Reading<'_> {
             FrameRole::User => ChatMessage::user(frame.body.as_str()),
             FrameRole::Tool => {
                 if frame.call_id.is_none() {
-                    self.note(index, "a tool's reply without `call_id` answers no call");
+                    self.note(
+                        index,
+                        LossKind::PairingLost,
+                        "a tool's reply without `call_id` answers no call",
+                    );
                 }
                 let mut reply = ChatMessage::new(Role::Tool, frame.body.as_str());
                 reply.tool_call_id.clone_from(&frame.call_id);
@@ -180,12 +193,13 @@ impl Reading<'_> {
                 return;
             }
             Use::Cut => {
-                self.note(index, "a cut tool call is left out");
+                self.note(index, LossKind::CallDropped, "a cut tool call is left out");
                 return;
             }
             Use::NotCalled => {
                 self.note(
                     index,
+                    LossKind::ChannelChanged,
                     "a frame to a tool that was not called is kept as reasoning",
                 );
                 if !text.is_empty() {
@@ -230,6 +244,7 @@ impl Reading<'_> {
                 if channel != Channel::Analysis {
                     self.note(
                         index,
+                        LossKind::ChannelChanged,
                         "commentary that is not a preamble is kept as reasoning",
                     );
                 }
@@ -241,7 +256,11 @@ impl Reading<'_> {
     fn tool<'n>(&mut self, index: usize, recipient: &'n str) -> &'n str {
         let name = tool_of(recipient);
         if recipient_of(name) != recipient {
-            self.note(index, "the tool is read as a function of that name");
+            self.note(
+                index,
+                LossKind::ToolRenamed,
+                "the tool is read as a function of that name",
+            );
         }
         name
     }
@@ -251,11 +270,16 @@ impl Reading<'_> {
         if frame.terminator != Terminator::Call {
             self.note(
                 index,
+                LossKind::TerminatorChanged,
                 "a frame to a tool that does not end in `<|call|>` is read as a call",
             );
         }
         if frame.call_id.is_none() {
-            self.note(index, "a tool call without `call_id` has an empty id");
+            self.note(
+                index,
+                LossKind::PairingLost,
+                "a tool call without `call_id` has an empty id",
+            );
         }
         let (constrain, content_type) = (frame.constrain.as_deref(), frame.content_type.as_deref());
         let kind = match constrain.or(content_type) {
@@ -266,11 +290,13 @@ impl Reading<'_> {
         self.note_if(
             index,
             constrain.is_some() && constrain != written.0,
+            LossKind::TypeChanged,
             "constrain dropped",
         );
         self.note_if(
             index,
             content_type.is_some() && content_type != written.1,
+            LossKind::TypeChanged,
             "content_type dropped",
         );
         ToolCall::new(
@@ -337,38 +363,65 @@ impl Reading<'_> {
         });
         let ranked = matches!(frame.role, FrameRole::System | FrameRole::Developer);
         if call_id && frame.effective_channel() != Channel::Commentary {
-            self.note(index, "a tool's call or reply is moved to `commentary`");
+            self.note(
+                index,
+                LossKind::ChannelChanged,
+                "a tool's call or reply is moved to `commentary`",
+            );
         }
         let lost = [
-            ("channel", ranked && frame.channel.is_some()),
-            ("to", to.is_some() && !call && !reply_home),
-            ("call_id", frame.call_id.is_some() && !call_id),
-            ("intent", frame.intent.is_some() && !preamble),
-            ("content_type", frame.content_type.is_some() && !call),
-            ("constrain", frame.constrain.is_some() && !call),
-            ("unknown attributes", unknown),
+            (
+                "channel",
+                LossKind::ChannelChanged,
+                ranked && frame.channel.is_some(),
+            ),
+            (
+                "to",
+                LossKind::RecipientDropped,
+                to.is_some() && !call && !reply_home,
+            ),
+            (
+                "call_id",
+                LossKind::IdDropped,
+                frame.call_id.is_some() && !call_id,
+            ),
+            (
+                "intent",
+                LossKind::IntentDropped,
+                frame.intent.is_some() && !preamble,
+            ),
+            (
+                "content_type",
+                LossKind::TypeChanged,
+                frame.content_type.is_some() && !call,
+            ),
+            (
+                "constrain",
+                LossKind::TypeChanged,
+                frame.constrain.is_some() && !call,
+            ),
+            ("unknown attributes", LossKind::AttributeDropped, unknown),
         ];
-        for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
-            self.note(index, &format!("{what} dropped"));
+        for (what, kind, _) in lost.into_iter().filter(|(_, _, lost)| *lost) {
+            self.note(index, kind, &format!("{what} dropped"));
         }
         if frame.terminator == Terminator::None {
             self.note(
                 index,
+                LossKind::CutCompleted,
                 "the frame was cut; the message holds what there is of it",
             );
         }
     }
 
-    fn note_if(&mut self, index: usize, condition: bool, text: &str) {
+    fn note_if(&mut self, index: usize, condition: bool, kind: LossKind, text: &str) {
         if condition {
-            self.note(index, text);
+            self.note(index, kind, text);
         }
     }
 
-    fn note(&mut self, index: usize, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Frame(index),
-            message: text.to_owned(),
-        });
+    fn note(&mut self, index: usize, kind: LossKind, text: &str) {
+        let target = LossTarget::Frame(index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 }

@@ -7,7 +7,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, Role, ToolCall};
 use super::{recipient_of, types_of};
 use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::is_safe;
@@ -85,7 +85,10 @@ impl<'m> Writing<'m> {
             Role::User => FrameRole::User,
         };
         if !message.tool_calls.is_empty() || message.tool_call_id.is_some() {
-            self.note("tool calls of a non-assistant message dropped");
+            self.note(
+                LossKind::CallDropped,
+                "tool calls of a non-assistant message dropped",
+            );
         }
         if let Some(text) = self.plain_text(message) {
             self.frames.push(FrameBuf {
@@ -100,7 +103,7 @@ impl<'m> Writing<'m> {
         let known = id.and_then(|id| self.tools.get(id).copied());
         let tool = message.name.as_deref().or(known);
         if tool.is_none() {
-            self.note(NAMELESS);
+            self.note(LossKind::PairingLost, NAMELESS);
         }
         let body = self.plain_text(message).unwrap_or_default();
         self.frames.push(FrameBuf {
@@ -114,7 +117,9 @@ impl<'m> Writing<'m> {
         let calls = !message.tool_calls.is_empty();
         let first = self.frames.len();
         match &message.content {
-            Content::Absent if !calls => self.note("an empty message left out"),
+            Content::Absent if !calls => {
+                self.note(LossKind::EmptyDropped, "an empty message left out");
+            }
             Content::Absent => {}
             Content::Text(text) if text.is_empty() && calls => {}
             Content::Text(text) => self.text(text, calls),
@@ -147,7 +152,11 @@ impl<'m> Writing<'m> {
                     signature,
                     preamble,
                 } => {
-                    self.note_if(signature.is_some(), "a signature dropped");
+                    self.note_if(
+                        signature.is_some(),
+                        LossKind::SignatureDropped,
+                        "a signature dropped",
+                    );
                     if text.is_empty() {
                         continue;
                     }
@@ -187,8 +196,8 @@ impl<'m> Writing<'m> {
                         self.frames.push(frame);
                     }
                 }
-                ContentBlock::Image { .. } => self.note("an image dropped"),
-                _ => self.note("content of an unknown kind dropped"),
+                ContentBlock::Image { .. } => self.note(LossKind::ImageDropped, "an image dropped"),
+                _ => self.note(LossKind::PartDropped, "content of an unknown kind dropped"),
             }
             joins = false;
         }
@@ -200,15 +209,20 @@ impl<'m> Writing<'m> {
             let attribute = (key.to_owned(), Some(value.to_owned()));
             frame.attributes.push(attribute);
         } else {
-            self.note(loss);
+            self.note(LossKind::SignatureDropped, loss);
         }
     }
 
     fn call(&mut self, call: &'m ToolCall) {
-        self.note_if(call.signature.is_some(), "a signature dropped");
+        self.note_if(
+            call.signature.is_some(),
+            LossKind::SignatureDropped,
+            "a signature dropped",
+        );
         self.tools.insert(&call.id, &call.name);
         self.note_if(
             call.name.is_empty(),
+            LossKind::NameDropped,
             "a tool without a name cannot be called",
         );
         let arguments = call.arguments.as_str();
@@ -230,25 +244,30 @@ impl<'m> Writing<'m> {
             match block {
                 ContentBlock::Text { signature, .. } => {
                     held = true;
-                    self.note_if(signature.is_some(), "a signature dropped");
+                    self.note_if(
+                        signature.is_some(),
+                        LossKind::SignatureDropped,
+                        "a signature dropped",
+                    );
                 }
-                ContentBlock::Image { .. } => self.note("an image dropped"),
-                _ => self.note("reasoning of a non-assistant message dropped"),
+                ContentBlock::Image { .. } => self.note(LossKind::ImageDropped, "an image dropped"),
+                _ => self.note(
+                    LossKind::TextDropped,
+                    "reasoning of a non-assistant message dropped",
+                ),
             }
         }
         held.then(|| message.text())
     }
 
-    fn note_if(&mut self, condition: bool, text: &str) {
+    fn note_if(&mut self, condition: bool, kind: LossKind, text: &str) {
         if condition {
-            self.note(text);
+            self.note(kind, text);
         }
     }
 
-    fn note(&mut self, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Message(self.index),
-            message: text.to_owned(),
-        });
+    fn note(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Message(self.index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 }

@@ -11,6 +11,7 @@ use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::messages::{recipient_of, types_of};
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Terminator};
 use logue_message::CallKind;
@@ -140,9 +141,10 @@ impl Frames {
         if let Some(word) = channel.filter(|word| word != UNKNOWN)
             && frame.channel == Some(Channel::Unknown)
         {
-            self.reading.note(format!(
-                "the channel {word:?} is not known and becomes `{UNKNOWN}`"
-            ));
+            self.reading.note(
+                LossKind::ChannelChanged,
+                format!("the channel {word:?} is not known and becomes `{UNKNOWN}`"),
+            );
         }
         frame.to = self.reading.text(object, "to")?;
         frame.call_id = self.reading.text(object, "call_id")?;
@@ -311,16 +313,30 @@ impl Frames {
             .channel
             .is_some_and(|word| word != Channel::Commentary);
         let lost = [
-            ("channel", elsewhere),
-            ("call_id", frame.call_id.is_some()),
-            ("intent", frame.intent.is_some()),
-            ("content_type", frame.content_type.is_some()),
-            ("constrain", frame.constrain.is_some()),
-            ("attributes", !frame.attributes.is_empty()),
+            ("channel", LossKind::ChannelChanged, elsewhere),
+            ("call_id", LossKind::IdDropped, frame.call_id.is_some()),
+            ("intent", LossKind::IntentDropped, frame.intent.is_some()),
+            (
+                "content_type",
+                LossKind::TypeChanged,
+                frame.content_type.is_some(),
+            ),
+            (
+                "constrain",
+                LossKind::TypeChanged,
+                frame.constrain.is_some(),
+            ),
+            (
+                "attributes",
+                LossKind::AttributeDropped,
+                !frame.attributes.is_empty(),
+            ),
         ];
-        for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
-            self.reading
-                .note(format!("`{what}` of a message with `tool_calls` dropped"));
+        for (what, kind, _) in lost.into_iter().filter(|(_, _, lost)| *lost) {
+            self.reading.note(
+                kind,
+                format!("`{what}` of a message with `tool_calls` dropped"),
+            );
         }
     }
 

@@ -6,6 +6,7 @@ use super::node::{Kind, Node};
 use super::reading::Reading;
 use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::HeaderBuf;
+use crate::loss::LossKind;
 
 /// The keys of a header that have a field of their own.
 const OWN: [&str; 3] = ["version", "model", "generation_settings"];
@@ -66,7 +67,7 @@ pub(super) fn open<'t>(
             read_header(*value, &mut header, reading);
             any = true;
         } else if own_header || OWN.iter().any(|own| own == key && own != &"model") {
-            reading.note_whole(format!("the key {key:?} dropped"));
+            reading.note_whole(LossKind::HeaderDropped, format!("the key {key:?} dropped"));
         } else if key == "model" {
             any |= model(*value, &mut header, reading);
         } else {
@@ -155,10 +156,13 @@ pub(super) fn beside(
         return object;
     };
     if !["", "2.0", "2.2"].contains(&header.version.as_str()) {
-        writing.note_whole(&format!("version {} dropped", header.version));
+        writing.note_whole(
+            LossKind::HeaderDropped,
+            &format!("version {} dropped", header.version),
+        );
     }
     if !header.generation_settings.is_empty() {
-        writing.note_whole("generation_settings dropped");
+        writing.note_whole(LossKind::SettingDropped, "generation_settings dropped");
     }
     if let Some(model) = &header.model {
         object.insert("model".into(), model.clone().into());
@@ -166,7 +170,10 @@ pub(super) fn beside(
     for (key, value) in &header.extra {
         let taken = OWN.contains(&key.as_str()) || messages.contains(&key.as_str());
         if taken || value.is_null() {
-            writing.note_whole(&format!("the key {key:?} of the header dropped"));
+            writing.note_whole(
+                LossKind::HeaderDropped,
+                &format!("the key {key:?} of the header dropped"),
+            );
         } else {
             object.insert(key.clone(), value.clone());
         }

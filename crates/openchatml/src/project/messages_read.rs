@@ -13,6 +13,7 @@ use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::messages::{NAMELESS, frames_from_messages};
 use crate::syntax::vocabulary::FrameRole;
 
@@ -92,23 +93,26 @@ impl Messages {
         if message.role == Role::Tool {
             message.tool_call_id = answered;
         } else if answered.is_some() {
-            self.reading
-                .note("`tool_call_id` of a non-tool message dropped");
+            self.reading.note(
+                LossKind::IdDropped,
+                "`tool_call_id` of a non-tool message dropped",
+            );
         }
         message.content = self.content(&object, role == "assistant")?;
         if role == "assistant" {
             self.assistant(&object, &mut message)?;
         } else {
             let only = [
-                "tool_calls",
-                "function_call",
-                "reasoning_content",
-                "reasoning",
-                "refusal",
+                ("tool_calls", LossKind::CallDropped),
+                ("function_call", LossKind::CallDropped),
+                ("reasoning_content", LossKind::TextDropped),
+                ("reasoning", LossKind::TextDropped),
+                ("refusal", LossKind::TextDropped),
             ];
-            for key in only.into_iter().filter(|key| object.get(key).is_some()) {
+            let only = only.into_iter();
+            for (key, kind) in only.filter(|(key, _)| object.get(key).is_some()) {
                 self.reading
-                    .note(format!("`{key}` of a non-assistant message dropped"));
+                    .note(kind, format!("`{key}` of a non-assistant message dropped"));
             }
         }
         if message.content == Content::Absent && role != "assistant" {
@@ -143,18 +147,23 @@ impl Messages {
                 }
                 "refusal" => {
                     let text = self.reading.required(&part, "refusal")?;
-                    self.reading.note("a refusal is read as text");
+                    self.reading
+                        .note(LossKind::PartChanged, "a refusal is read as text");
                     blocks.push(ContentBlock::text(text));
                 }
-                "image_url" => self.reading.note("an image dropped"),
-                _ => self
+                "image_url" => self
                     .reading
-                    .note(format!("a part of the type {kind:?} dropped")),
+                    .note(LossKind::ImageDropped, "an image dropped"),
+                _ => self.reading.note(
+                    LossKind::PartDropped,
+                    format!("a part of the type {kind:?} dropped"),
+                ),
             }
         }
         let calls = object.get("tool_calls").is_some() || object.get("function_call").is_some();
         if blocks.len() > 1 && !(assistant && calls) {
-            self.reading.note("the parts of the text are joined");
+            self.reading
+                .note(LossKind::PartsJoined, "the parts of the text are joined");
         }
         match blocks.pop() {
             None => Ok(Content::Text(String::new())),
@@ -186,7 +195,8 @@ impl Messages {
             message.tool_calls.push(ToolCall::new("", name, text));
         }
         if let Some(text) = self.reading.text(object, "refusal")? {
-            self.reading.note("a refusal is read as text");
+            self.reading
+                .note(LossKind::PartChanged, "a refusal is read as text");
             add_text(message, ContentBlock::text(text), false);
         }
         let mut thinking = self.reading.text(object, "reasoning_content")?;
@@ -194,7 +204,9 @@ impl Messages {
             match (&thinking, other.string()) {
                 (None, Some(text)) => thinking = Some(text),
                 (Some(one), Some(text)) if *one == text => {}
-                _ => self.reading.note("`reasoning` dropped"),
+                _ => self
+                    .reading
+                    .note(LossKind::TextDropped, "`reasoning` dropped"),
             }
         }
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::header;
 use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::messages_from_frames;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
@@ -61,7 +61,7 @@ fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
         let is_text = frame.role == FrameRole::Assistant && !frame.is_call();
         if is_text && frame.body.is_empty() && (joins || !answer) {
             writing.index = index;
-            writing.note("left out, because it is empty");
+            writing.note(LossKind::EmptyDropped, "left out, because it is empty");
         }
         joins = frame.role == FrameRole::Assistant && !(answer && is_text);
     }
@@ -117,7 +117,7 @@ impl<'m> Message<'m, '_> {
         for block in blocks {
             if let ContentBlock::Text { text, preamble, .. } = block {
                 if *preamble && !calls {
-                    self.note("a preamble becomes an answer");
+                    self.note(LossKind::PreambleChanged, "a preamble becomes an answer");
                 }
                 texts.push(text.as_str());
             }
@@ -154,23 +154,27 @@ impl<'m> Message<'m, '_> {
             return;
         }
         if !self.options.thinking {
-            self.note("private reasoning dropped");
+            self.note(LossKind::HiddenOmitted, "private reasoning dropped");
             return;
         }
         if texts.len() > 1 {
-            self.note("the parts of the reasoning are joined");
+            self.note(
+                LossKind::PartsJoined,
+                "the parts of the reasoning are joined",
+            );
         }
         if moved {
-            self.note("reasoning is moved in front of the text");
+            self.note(
+                LossKind::OrderChanged,
+                "reasoning is moved in front of the text",
+            );
         }
         object.insert("reasoning_content".into(), texts.join("\n\n").into());
     }
 
-    fn note(&mut self, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Message(self.index),
-            message: text.to_owned(),
-        });
+    fn note(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Message(self.index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 }
 

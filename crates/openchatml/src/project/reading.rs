@@ -3,7 +3,7 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::node::{Kind, Node, Object};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::syntax::findings::Findings;
 
 /// A conversation that is being read.
@@ -26,19 +26,15 @@ impl Reading {
     }
 
     /// Notes a loss of the message that is being read.
-    pub(super) fn note(&mut self, text: impl Into<String>) {
-        self.losses.push(Loss {
-            target: LossTarget::Message(self.index),
-            message: text.into(),
-        });
+    pub(super) fn note(&mut self, kind: LossKind, text: impl Into<String>) {
+        let target = LossTarget::Message(self.index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 
     /// Notes a loss of the conversation as a whole.
-    pub(super) fn note_whole(&mut self, text: impl Into<String>) {
-        self.losses.push(Loss {
-            target: LossTarget::Transcript,
-            message: text.into(),
-        });
+    pub(super) fn note_whole(&mut self, kind: LossKind, text: impl Into<String>) {
+        let target = LossTarget::Transcript;
+        self.losses.push(Loss::new(target, kind, text));
     }
 
     /// The entries of a value that must be an object with each key once.
@@ -94,7 +90,10 @@ impl Reading {
     pub(super) fn note_unknown(&mut self, object: &Object<'_>, known: &[&str]) {
         for (_, key, value) in &object.entries {
             if !known.contains(&key.as_str()) && value.kind() != Kind::Null {
-                self.note(format!("the key {key:?} dropped"));
+                self.note(
+                    LossKind::AttributeDropped,
+                    format!("the key {key:?} dropped"),
+                );
             }
         }
     }

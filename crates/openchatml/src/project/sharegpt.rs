@@ -12,8 +12,11 @@
 use serde_json::{Map, Value};
 
 use super::header;
-use crate::convert::{ConvertOptions, Ordered, Pairing, Writing, note_terminators};
+use crate::convert::{
+    ConvertOptions, Ordered, Pairing, Writing, note_implied_ids, note_terminators,
+};
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::messages::{recipient_of, tool_of, types_of};
 use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
@@ -24,6 +27,7 @@ pub(super) const KEY: &str = "conversations";
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let ordered = Ordered::new(transcript, Pairing::Order);
+    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);
@@ -43,32 +47,42 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 object.insert("value".into(), text.into());
                 values.push(Value::Object(object));
             }
-            Err(why) => writing.note(&format!("left out, because {why}")),
+            Err((kind, why)) => writing.note(kind, &format!("left out, because {why}")),
         }
     }
     ordered.finish(&mut writing.losses);
+    note_implied_ids(&original.frames, Pairing::Order, &mut writing.losses);
     header::lay_out(&mut writing, &beside, KEY, true, &values, options);
     writing
 }
 
 /// The speaker of a frame, or the reason that none is allowed.
-fn speaker(frame: &FrameBuf) -> Result<&'static str, &'static str> {
+fn speaker(frame: &FrameBuf) -> Result<&'static str, (LossKind, &'static str)> {
+    let dropped = LossKind::MessageDropped;
     if frame.role == FrameRole::Other {
-        return Err("its role is not known");
+        return Err((dropped, "its role is not known"));
     }
     if frame.channel == Some(Channel::Unknown) {
-        return Err("its channel is not known");
+        return Err((dropped, "its channel is not known"));
     }
     let call_cut = frame.terminator == Terminator::None && frame.to.is_some();
     match frame.role {
         FrameRole::System => Ok("system"),
-        FrameRole::Developer => Err("the form has no developer, and `system` would raise its rank"),
+        FrameRole::Developer => Err((
+            dropped,
+            "the form has no developer, and `system` would raise its rank",
+        )),
         FrameRole::Tool => Ok("observation"),
         FrameRole::User if frame.visibility().is_visible() => Ok("human"),
         FrameRole::Assistant if frame.is_call() => Ok("function_call"),
-        FrameRole::Assistant if call_cut => Err("half a call must never run"),
+        FrameRole::Assistant if call_cut => {
+            Err((LossKind::CallDropped, "half a call must never run"))
+        }
         FrameRole::Assistant if frame.visibility().is_visible() => Ok("gpt"),
-        _ => Err("the form has no place for what is hidden"),
+        _ => Err((
+            LossKind::HiddenOmitted,
+            "the form has no place for what is hidden",
+        )),
     }
 }
 
@@ -79,7 +93,7 @@ fn note_losses(frame: &FrameBuf, writing: &mut Writing) {
         && frame.effective_channel() == Channel::Commentary
         && !call;
     if preamble {
-        writing.note("a preamble becomes an answer");
+        writing.note(LossKind::PreambleChanged, "a preamble becomes an answer");
     }
     let moved = match frame.channel {
         Some(channel) if tool => channel != Channel::Commentary,
@@ -92,29 +106,55 @@ fn note_losses(frame: &FrameBuf, writing: &mut Writing) {
     let constrain = frame.constrain.as_deref();
     let reply_home = frame.role == FrameRole::Tool && to == Some("assistant");
     let lost = [
-        ("the channel dropped", moved),
-        ("the tool is read as a function of that name", name),
-        ("to dropped", to.is_some() != reply_home && !call),
-        ("call_id dropped", frame.call_id.is_some()),
-        ("name dropped", frame.name.is_some()),
-        ("intent dropped", frame.intent.is_some()),
-        ("content_type dropped", frame.content_type.is_some()),
+        ("the channel dropped", LossKind::ChannelChanged, moved),
+        (
+            "the tool is read as a function of that name",
+            LossKind::ToolRenamed,
+            name,
+        ),
+        (
+            "to dropped",
+            LossKind::RecipientDropped,
+            to.is_some() != reply_home && !call,
+        ),
+        (
+            "call_id dropped",
+            LossKind::IdDropped,
+            frame.call_id.is_some(),
+        ),
+        ("name dropped", LossKind::NameDropped, frame.name.is_some()),
+        (
+            "intent dropped",
+            LossKind::IntentDropped,
+            frame.intent.is_some(),
+        ),
+        (
+            "content_type dropped",
+            LossKind::TypeChanged,
+            frame.content_type.is_some(),
+        ),
         (
             "constrain dropped",
+            LossKind::TypeChanged,
             if call {
                 constrain != derived
             } else {
                 constrain.is_some()
             },
         ),
-        ("unknown attributes dropped", !frame.attributes.is_empty()),
+        (
+            "unknown attributes dropped",
+            LossKind::AttributeDropped,
+            !frame.attributes.is_empty(),
+        ),
         (
             "the frame was cut; the form holds what there is of it",
+            LossKind::CutCompleted,
             frame.terminator == Terminator::None,
         ),
     ];
-    for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
-        writing.note(what);
+    for (what, kind, _) in lost.into_iter().filter(|(_, _, lost)| *lost) {
+        writing.note(kind, what);
     }
 }
 

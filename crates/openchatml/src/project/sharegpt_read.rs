@@ -10,6 +10,7 @@ use super::reading::Reading;
 use super::sharegpt::KEY;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::LossKind;
 use crate::messages::{recipient_of, types_of};
 use crate::syntax::vocabulary::{FrameRole, Terminator};
 use logue_message::CallKind;
@@ -25,7 +26,9 @@ pub(super) fn read(node: Node<'_>) -> Projected {
         .and_then(|header| header.extra.shift_remove("system"));
     match system {
         Some(serde_json::Value::String(text)) => turns.frames.push(FrameBuf::system(text)),
-        Some(_) => turns.reading.note_whole("the key \"system\" dropped"),
+        Some(_) => turns
+            .reading
+            .note_whole(LossKind::TextDropped, "the key \"system\" dropped"),
         None => {}
     }
     let header = header.filter(|header| header.model.is_some() || !header.extra.is_empty());

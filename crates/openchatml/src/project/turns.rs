@@ -7,7 +7,7 @@ use super::header;
 use super::messages_write::to_messages;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
 use crate::document::owned::Transcript;
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::{recipient_of, types_of};
 use crate::syntax::vocabulary::Terminator;
 
@@ -25,11 +25,9 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         .iter()
         .enumerate()
     {
-        let mut note = |text: &str| {
-            writing.losses.push(Loss {
-                target: LossTarget::Message(index),
-                message: text.to_owned(),
-            });
+        let mut note = |kind, text: &str| {
+            let target = LossTarget::Message(index);
+            writing.losses.push(Loss::new(target, kind, text));
         };
         if message.role == Role::Assistant {
             assistant(message, &mut values, &mut note);
@@ -53,7 +51,7 @@ fn other(message: &ChatMessage) -> Value {
 }
 
 /// One object for each text, with the reasoning before it, and one for the calls.
-fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMut(&str)) {
+fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMut(LossKind, &str)) {
     let plain;
     let blocks = match &message.content {
         Content::Absent => &[][..],
@@ -77,7 +75,7 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
             }
             ContentBlock::Text { text, preamble, .. } => {
                 if *preamble {
-                    note("a preamble becomes an answer");
+                    note(LossKind::PreambleChanged, "a preamble becomes an answer");
                 }
                 object.insert("content".into(), text.as_str().into());
                 values.push(Value::Object(std::mem::replace(
@@ -92,7 +90,7 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
         let calls = message.tool_calls.iter().map(|call| {
             let text = call.arguments.as_str();
             if types_of(call.kind, text) != types_of(CallKind::Function, text) {
-                note("the kind of a call dropped");
+                note(LossKind::TypeChanged, "the kind of a call dropped");
             }
             json!({
                 "id": call.id,

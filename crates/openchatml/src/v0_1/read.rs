@@ -19,7 +19,7 @@ use super::json::{Call, Output};
 use super::marker::Thought;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, Transcript};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::recipient_of;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
@@ -52,11 +52,11 @@ pub fn to_transcript(document: &LegacyDocument<'_>) -> (Transcript, Vec<Loss>) {
         ..
     } = reading;
     if document.task().is_some() {
-        losses.push(Loss {
-            target: LossTarget::Transcript,
-            message: "a gap to fill or files do not form a conversation and have no frames"
-                .to_owned(),
-        });
+        losses.push(Loss::new(
+            LossTarget::Transcript,
+            LossKind::TextDropped,
+            "a gap to fill or files do not form a conversation and have no frames",
+        ));
     }
     losses.extend(assign_ids(&mut frames));
     (Transcript::new(frames), losses)
@@ -92,11 +92,13 @@ impl Reading<'_, '_> {
         }
         let bytes = message.span.bytes(self.document.source());
         if std::str::from_utf8(bytes).is_err() {
-            self.losses
-                .extend((before..self.frames.len()).map(|index| Loss {
-                    target: LossTarget::Frame(index),
-                    message: "bytes that are not UTF-8 replaced".to_owned(),
-                }));
+            self.losses.extend((before..self.frames.len()).map(|index| {
+                Loss::new(
+                    LossTarget::Frame(index),
+                    LossKind::BytesReplaced,
+                    "bytes that are not UTF-8 replaced",
+                )
+            }));
         }
     }
 
@@ -190,10 +192,11 @@ impl Reading<'_, '_> {
         let keys = from_slice::<serde_json::Map<String, serde_json::Value>>(json);
         let other = keys.is_ok_and(|keys| keys.len() > 2);
         if other {
-            self.losses.push(Loss {
-                target: LossTarget::Frame(self.frames.len() - 1),
-                message: "what an output holds besides its name and content is dropped".to_owned(),
-            });
+            self.losses.push(Loss::new(
+                LossTarget::Frame(self.frames.len() - 1),
+                LossKind::TextDropped,
+                "what an output holds besides its name and content is dropped",
+            ));
         }
     }
 }

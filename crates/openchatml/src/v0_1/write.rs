@@ -14,8 +14,10 @@ use super::json::is_value;
 use super::marker::{Marker, Thought};
 use crate::convert::{
     ConvertError, ConvertOptions, Ordered, Pairing, WriteResult, Writing, assign_ids, finish,
+    note_implied_ids,
 };
 use crate::document::owned::{FrameBuf, Transcript};
+use crate::loss::{LossKind, LossSeverity};
 use crate::messages::{recipient_of, tool_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::{WriteError, is_safe};
@@ -32,8 +34,8 @@ pub struct WriteOptions {
     pub end: Option<String>,
     /// Whether `<|im_end|>` is on a line of its own.
     pub newline: bool,
-    /// Refuse whatever would lose something.
-    pub strict: bool,
+    /// The least severity of losses that refuse the conversion; `None` refuses none.
+    pub strict: Option<LossSeverity>,
 }
 
 impl Default for WriteOptions {
@@ -44,7 +46,7 @@ impl Default for WriteOptions {
             begin: Some("[BOS]".to_owned()),
             end: Some("[EOS]".to_owned()),
             newline: true,
-            strict: false,
+            strict: None,
         }
     }
 }
@@ -57,7 +59,7 @@ impl WriteOptions {
             begin: None,
             end: None,
             newline: false,
-            strict: false,
+            strict: None,
         }
     }
 
@@ -82,10 +84,10 @@ impl WriteOptions {
         self
     }
 
-    /// Sets whether whatever would lose something is refused.
+    /// Sets the least severity of losses that refuse the conversion.
     #[must_use]
-    pub const fn with_strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
+    pub fn with_strict(mut self, strict: impl Into<Option<LossSeverity>>) -> Self {
+        self.strict = strict.into();
         self
     }
 }
@@ -106,9 +108,10 @@ impl WriteOptions {
 ///
 /// # Errors
 /// A body that spells a token, a name that is invalid in a role line; with
-/// [`WriteOptions::strict`] any loss. Then nothing is written.
+/// [`WriteOptions::strict`] a loss of that severity. Then nothing is written.
 pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
     let ordered = Ordered::new(transcript, Pairing::Name);
+    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writer = Writer {
         options,
@@ -118,7 +121,9 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
     let begin = options.begin.as_deref().unwrap_or_default();
     writer.out.text.push_str(begin);
     if transcript.header.is_some() {
-        writer.out.note_whole("the document header is dropped");
+        writer
+            .out
+            .note_whole(LossKind::HeaderDropped, "the document header is dropped");
     }
     // A reply that names no tool is of the tool that a reader would find for it.
     let mut frames = transcript.frames.clone();
@@ -129,7 +134,7 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
     for (index, (frame, matched)) in transcript.frames.iter().zip(&frames).enumerate() {
         writer.out.index = index;
         if frame.role == FrameRole::Tool && frame.name.is_none() && matched.name.is_some() {
-            writer.out.note("its tool was assigned");
+            writer.out.note(LossKind::Assigned, "its tool was assigned");
             let name = matched.name.clone();
             writer.frame(&FrameBuf {
                 name,
@@ -147,6 +152,7 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         text.push('\n');
     }
     ordered.finish(&mut writer.out.losses);
+    note_implied_ids(&original.frames, Pairing::Name, &mut writer.out.losses);
     let strict = options.strict;
     finish(
         writer.out,
@@ -177,17 +183,22 @@ impl Writer<'_> {
         match frame.role {
             FrameRole::Assistant => return self.assistant(frame),
             FrameRole::Developer => {
-                self.out
-                    .note("dropped: no role of this version has a developer's rank");
+                self.out.note(
+                    LossKind::MessageDropped,
+                    "dropped: no role of this version has a developer's rank",
+                );
                 return Ok(());
             }
             FrameRole::Other => {
-                self.out.note("dropped: its role is not known");
+                self.out
+                    .note(LossKind::MessageDropped, "dropped: its role is not known");
                 return Ok(());
             }
             FrameRole::User if !frame.visibility().is_visible() => {
-                self.out
-                    .note("dropped: it is hidden, and this version would show it");
+                self.out.note(
+                    LossKind::HiddenOmitted,
+                    "dropped: it is hidden, and this version would show it",
+                );
                 return Ok(());
             }
             FrameRole::System | FrameRole::User | FrameRole::Tool => {}
@@ -227,12 +238,14 @@ impl Writer<'_> {
             } else {
                 "dropped: it is hidden, and this version would show it"
             };
-            self.out.note(what);
+            self.out.note(LossKind::HiddenOmitted, what);
             return Ok(());
         } else {
             if channel != Channel::Analysis {
-                self.out
-                    .note("hidden commentary becomes a block of thought");
+                self.out.note(
+                    LossKind::ChannelChanged,
+                    "hidden commentary becomes a block of thought",
+                );
             }
             self.thoughts(&frame.body)?
         };
@@ -240,7 +253,8 @@ impl Writer<'_> {
             return Ok(());
         }
         if visible && channel == Channel::Commentary {
-            self.out.note("the preamble becomes an answer");
+            self.out
+                .note(LossKind::PreambleChanged, "the preamble becomes an answer");
         }
         self.note_losses(frame);
         if self
@@ -255,8 +269,10 @@ impl Writer<'_> {
             items: Vec::new(),
         });
         if visible && frame.body.is_empty() && !turn.items.is_empty() {
-            self.out
-                .note("an empty answer after other parts is dropped");
+            self.out.note(
+                LossKind::EmptyDropped,
+                "an empty answer after other parts is dropped",
+            );
             return Ok(());
         }
         turn.items.extend(items);
@@ -311,8 +327,10 @@ impl Writer<'_> {
             let closed = inner.trim_end().strip_suffix(closer);
             let spelled = body.starts_with(Thought::Reason.opener());
             if closed.is_some() || next.is_some() || spelled {
-                self.out
-                    .note("the markers of reasoning become blocks of their own");
+                self.out.note(
+                    LossKind::PartChanged,
+                    "the markers of reasoning become blocks of their own",
+                );
             }
             let inner = closed.unwrap_or(inner);
             self.check_body(inner, false)?;
@@ -328,20 +346,25 @@ impl Writer<'_> {
     fn call(&mut self, frame: &FrameBuf) -> Option<String> {
         let recipient = frame.to.as_deref().unwrap_or_default();
         if self.options.plain {
-            self.out.note("the call is dropped");
+            self.out.note(LossKind::CallDropped, "the call is dropped");
             return None;
         }
         let arguments = frame.body.trim();
         if arguments.len() < frame.body.len() {
-            self.out.note("white space around the arguments dropped");
+            self.out.note(
+                LossKind::SpellingChanged,
+                "white space around the arguments dropped",
+            );
         }
         let arguments = self.respelled(arguments);
         self.note_name(recipient);
         let name = json_string(tool_of(recipient));
         let json = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
         if !is_value(Function::Call, json.as_bytes()) {
-            self.out
-                .note("the call is dropped: its arguments are not a JSON object");
+            self.out.note(
+                LossKind::CallDropped,
+                "the call is dropped: its arguments are not a JSON object",
+            );
             return None;
         }
         Some(format!("{}\n{json}", Marker::FunctionCall.as_str()))
@@ -352,7 +375,10 @@ impl Writer<'_> {
         if Marker::find(json, false).is_none() {
             return json.to_owned();
         }
-        self.out.note("`<` before a bar is spelled `\\u003c`");
+        self.out.note(
+            LossKind::SpellingChanged,
+            "`<` before a bar is spelled `\\u003c`",
+        );
         json.replace("<|", "\\u003c|")
     }
 
@@ -395,8 +421,10 @@ impl Writer<'_> {
     /// A tool's name is written without its namespace.
     fn note_name(&mut self, recipient: &str) {
         if recipient_of(tool_of(recipient)) != recipient {
-            self.out
-                .note("the tool is written as a function of that name");
+            self.out.note(
+                LossKind::ToolRenamed,
+                "the tool is written as a function of that name",
+            );
         }
     }
 
@@ -415,25 +443,45 @@ impl Writer<'_> {
         let lost = [
             (
                 "channel",
+                LossKind::ChannelChanged,
                 channel != home && !thought && frame.intent.is_none(),
             ),
             (
                 "to",
+                LossKind::RecipientDropped,
                 frame.to.is_some() && !call && !(tool && frame.to.as_deref() == Some("assistant")),
             ),
-            ("call_id", frame.call_id.is_some()),
-            ("intent", frame.intent.is_some()),
-            ("content_type", frame.content_type.is_some()),
-            ("constrain", frame.constrain.is_some() && !kept_type),
-            ("unknown attributes", !frame.attributes.is_empty()),
-            ("`<|return|>`", frame.terminator == Terminator::Return),
+            ("call_id", LossKind::IdDropped, frame.call_id.is_some()),
+            ("intent", LossKind::IntentDropped, frame.intent.is_some()),
+            (
+                "content_type",
+                LossKind::TypeChanged,
+                frame.content_type.is_some(),
+            ),
+            (
+                "constrain",
+                LossKind::TypeChanged,
+                frame.constrain.is_some() && !kept_type,
+            ),
+            (
+                "unknown attributes",
+                LossKind::AttributeDropped,
+                !frame.attributes.is_empty(),
+            ),
+            (
+                "`<|return|>`",
+                LossKind::TerminatorChanged,
+                frame.terminator == Terminator::Return,
+            ),
         ];
-        for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
-            self.out.note(&format!("{what} dropped"));
+        for (what, kind, _) in lost.into_iter().filter(|(_, _, lost)| *lost) {
+            self.out.note(kind, &format!("{what} dropped"));
         }
         if frame.terminator == Terminator::None {
-            self.out
-                .note("the frame was cut; it is written as if it were whole");
+            self.out.note(
+                LossKind::CutCompleted,
+                "the frame was cut; it is written as if it were whole",
+            );
         }
     }
 }

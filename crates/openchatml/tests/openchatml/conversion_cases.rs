@@ -2,7 +2,8 @@
 //! what is expected of it.
 //!
 //! The first line under a heading names both forms, `ocml2.2 -> json`, with `auto` for a form that
-//! is to be found out, and options behind them: `strict`, `thinking`, `line`. The first code block is
+//! is to be found out, and options after them: `strict`
+//! (no loss of any severity), `thinking`, `line`. The first code block is
 //! the input without its last newline. The second is the output, or `refused:` and why. The third,
 //! where there is one, has the findings of reading and then the losses, one a line.
 
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 use logue_source::Source;
 use openchatml::convert::{self, ConvertOptions};
 use openchatml::project::{self, JsonFormat};
-use openchatml::{Dialect, Transcript};
+use openchatml::{Dialect, LossSeverity, Transcript};
 
 #[test]
 fn from_2_2() {
@@ -100,7 +101,7 @@ fn convert(forms: &str, source: &str) -> (String, String) {
     let mut options = ConvertOptions::default();
     for word in words {
         match word {
-            "strict" => options.strict = true,
+            "strict" => options.strict = Some(LossSeverity::Identity),
             "thinking" => options.thinking = true,
             "line" => options.line = true,
             other => panic!("{other} is no option"),
@@ -138,7 +139,7 @@ fn convert(forms: &str, source: &str) -> (String, String) {
         writeln!(notes, "{severity} {code} {}:{} {text}", at.line, at.column).unwrap();
     }
     let told: Vec<_> = losses.iter().map(ToString::to_string).collect();
-    let written = if options.strict && !losses.is_empty() {
+    let written = if options.refuses(&losses) {
         Err(convert::ConvertError::Losses(losses))
     } else {
         write(&transcript, to, &options)

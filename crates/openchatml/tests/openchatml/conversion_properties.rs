@@ -6,7 +6,8 @@ use logue_source::Diagnostic;
 use openchatml::convert::{self, ConvertOptions, assign_ids};
 use openchatml::project::{self, JsonFormat};
 use openchatml::{
-    Channel, Dialect, FrameBuf, FrameRole, HeaderBuf, Loss, Terminator, Transcript, detect,
+    Channel, Dialect, FrameBuf, FrameRole, HeaderBuf, Loss, LossSeverity, Terminator, Transcript,
+    detect,
 };
 use proptest::prelude::*;
 
@@ -131,7 +132,7 @@ proptest! {
     fn json_keeps_every_frame(frames in proptest::collection::vec(frame(), 0..5), thinking: bool, line: bool) {
         let transcript = Transcript::new(frames)
             .with_header(HeaderBuf::new("2.2").with_model("m").with_setting("temperature", 0.5).with_extra("a", "b"));
-        let options = ConvertOptions::default().with_strict(true).with_thinking(thinking).with_line(line);
+        let options = ConvertOptions::default().with_strict(LossSeverity::Identity).with_thinking(thinking).with_line(line);
         let written = project::write(&transcript, JsonFormat::Json, &options).unwrap();
         let read = project::read(written.text.as_bytes(), JsonFormat::Json, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty(), "{:?}", read.diagnostics);
@@ -246,7 +247,7 @@ proptest! {
         } else {
             format!("[\n  {}\n]\n", messages.join(",\n  "))
         };
-        let options = ConvertOptions::default().with_strict(true).with_thinking(true).with_line(line);
+        let options = ConvertOptions::default().with_strict(LossSeverity::Identity).with_thinking(true).with_line(line);
         let read = project::read(text.as_bytes(), JsonFormat::OpenAi, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty());
         // Through the text, too.

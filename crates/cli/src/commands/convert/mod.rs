@@ -42,14 +42,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
         options: ConvertOptions::default()
             .with_strict(arguments.strict)
             .with_thinking(arguments.keep_reasoning),
-        report: Report {
-            json: arguments.json,
-            strict: arguments.strict,
-            to: arguments.to,
-            converted: 0,
-            refused: 0,
-            losses: 0,
-        },
+        report: Report::new(arguments, several),
     };
     let bar = if several && !arguments.json && io::stderr().is_terminal() {
         ProgressBar::with_draw_target(Some(jobs.len() as u64), ProgressDrawTarget::stderr())
@@ -70,13 +63,11 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if several && !arguments.json {
-        print_error(&format!("{}\n", converter.report));
-    }
-    Ok(if failed || converter.report.refused > 0 {
+    converter.report.finish()?;
+    Ok(if failed {
         Exit::UserCorrectable
     } else {
-        Exit::Done
+        converter.report.exit(arguments.allow_loss.is_some())
     })
 }
 
@@ -242,7 +233,7 @@ impl Converter<'_> {
             Some(path) => Sink::file(path),
             None if self.arguments.json => Ok(Sink::Report),
             // A refused line also discards the lines before it, so they are held back.
-            None if self.report.strict => Sink::held(),
+            None if self.report.strict.is_some() => Sink::held(),
             None => Ok(Sink::Stdout { closed: false }),
         }
     }
@@ -259,9 +250,8 @@ impl Converter<'_> {
         let written = self.write(read);
         let (text, losses) = match written {
             Ok(written) => written,
-            Err((why, losses)) => {
-                self.report
-                    .add(which, read, &losses, &Outcome::Refused(why))?;
+            Err((outcome, losses)) => {
+                self.report.add(which, read, &losses, &outcome)?;
                 return Ok(None);
             }
         };
@@ -272,32 +262,33 @@ impl Converter<'_> {
     }
 
     /// Returns the text of a conversation with all losses, or the reason for a refusal.
-    fn write(&self, read: &Conversation) -> Result<(String, Vec<Loss>), (String, Vec<Loss>)> {
+    fn write(
+        &self,
+        read: &Conversation,
+    ) -> Result<(String, Vec<Loss>), (Outcome<'static>, Vec<Loss>)> {
         let losses = read.losses.clone();
+        let refused = |why: &str| Outcome::Refused(why.to_owned());
         if read.broken {
-            return Err(("it could not be read completely".to_owned(), losses));
+            return Err((refused("it could not be read completely"), losses));
         }
         let found = read
             .diagnostics
             .iter()
             .any(logue_source::Diagnostic::is_error);
-        if self.report.strict && found {
+        if self.report.strict.is_some() && found {
             let why = "it has errors, and --strict forbids them";
-            return Err((why.to_owned(), losses));
+            return Err((refused(why), losses));
         }
         match self.arguments.to.write(&read.transcript, &self.options) {
             Ok(written) => {
                 let losses = [losses, written.losses].concat();
-                if self.report.strict && !losses.is_empty() {
-                    let error = ConvertError::Losses(Vec::new());
-                    return Err((reason(&error), losses));
+                if self.options.refuses(&losses) {
+                    return Err((Outcome::Forbidden, losses));
                 }
                 Ok((written.text, losses))
             }
-            Err(error) => {
-                let losses = [&losses, error.losses()].concat();
-                Err((reason(&error), losses))
-            }
+            Err(ConvertError::Losses(more)) => Err((Outcome::Forbidden, [losses, more].concat())),
+            Err(error) => Err((refused(&reason(&error)), losses)),
         }
     }
 
@@ -314,7 +305,7 @@ impl Converter<'_> {
             };
             match self.line(which, &sink)? {
                 Some(text) => sink.write(&text)?,
-                None if self.report.strict => return Ok(()),
+                None if self.report.strict.is_some() => return Ok(()),
                 None => {}
             }
             if sink.is_closed() {
@@ -395,7 +386,7 @@ impl Converter<'_> {
                     sink.write(self.as_line(text).trim_end())?;
                     before = ",\n";
                 }
-                None if self.report.strict => return Ok(()),
+                None if self.report.strict.is_some() => return Ok(()),
                 None => {}
             }
         }

@@ -1,12 +1,16 @@
 //! Reports on a conversion: losses, findings, refusals.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
 use logue_source::{Diagnostic, Origin, Source, escape_line, escape_untrusted};
-use openchatml::{Loss, LossTarget};
+use openchatml::{Loss, LossKind, LossSeverity, LossTarget};
 use serde_json::{Value, json};
 
+use crate::arguments::ConvertArgs;
 use crate::conversion::form::{Conversation, Form};
 use crate::counted::{counted, counted_as};
-use crate::exit::CliError;
+use crate::exit::{CliError, Exit};
 use crate::finding::to_json;
 use crate::terminal::{error_style, print, print_error, write_failed};
 
@@ -35,26 +39,29 @@ impl ConversationRef<'_> {
 /// Prints the reports as text or JSON, and counts conversations and losses.
 #[derive(Debug)]
 pub(super) struct Report {
-    pub(super) json: bool,
-    pub(super) strict: bool,
-    pub(super) to: Form,
-    /// Conversations that were written.
-    pub(super) converted: usize,
-    /// Conversations that were refused.
-    pub(super) refused: usize,
-    pub(super) losses: usize,
+    json: bool,
+    pub(super) strict: Option<LossSeverity>,
+    to: Form,
+    /// Whether there are several files.
+    several: bool,
+    /// Whether a file has several conversations.
+    data_set: bool,
+    converted: usize,
+    /// Conversations that were refused, except for losses.
+    refused: usize,
+    /// Conversations with losses that `--strict` forbids.
+    forbidden: usize,
+    /// Losses of the written conversations.
+    losses: BTreeMap<LossKind, Count>,
 }
 
-impl std::fmt::Display for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} converted, {} refused, {}",
-            counted(self.converted, "conversation"),
-            self.refused,
-            counted_as(self.losses, "loss", "losses")
-        )
-    }
+/// The losses of one kind in several conversations.
+#[derive(Debug, Default)]
+struct Count {
+    losses: usize,
+    conversations: usize,
+    /// The first loss, with its place.
+    first: String,
 }
 
 /// The result of a conversion.
@@ -63,9 +70,48 @@ pub(super) enum Outcome<'t> {
     Written(Option<&'t str>),
     /// Refused, with the reason.
     Refused(String),
+    /// Refused because of losses.
+    Forbidden,
+}
+
+impl Outcome<'_> {
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Written(_) => None,
+            Self::Refused(why) => Some(why),
+            Self::Forbidden => Some("something would be lost, and --strict forbids it"),
+        }
+    }
 }
 
 impl Report {
+    /// Creates a report of several files, or of one.
+    pub(super) fn new(arguments: &ConvertArgs, several: bool) -> Self {
+        Self {
+            json: arguments.json,
+            strict: arguments.strict,
+            to: arguments.to,
+            several,
+            data_set: false,
+            converted: 0,
+            refused: 0,
+            forbidden: 0,
+            losses: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the exit status for everything that was reported.
+    pub(super) fn exit(&self, allow_content: bool) -> Exit {
+        let content = |kind: &LossKind| kind.severity() == Some(LossSeverity::Content);
+        if self.refused > 0 {
+            Exit::UserCorrectable
+        } else if self.forbidden > 0 || (!allow_content && self.losses.keys().any(content)) {
+            Exit::Findings
+        } else {
+            Exit::Done
+        }
+    }
+
     /// Reports the losses, errors and outcome of one conversation.
     pub(super) fn add(
         &mut self,
@@ -74,10 +120,14 @@ impl Report {
         losses: &[Loss],
         outcome: &Outcome<'_>,
     ) -> Result<(), CliError> {
-        self.losses += losses.len();
+        self.data_set |= which.one_of_many;
         match outcome {
-            Outcome::Written(_) => self.converted += 1,
+            Outcome::Written(_) => {
+                self.converted += 1;
+                self.count(which, losses);
+            }
             Outcome::Refused(_) => self.refused += 1,
+            Outcome::Forbidden => self.forbidden += 1,
         }
         let source = Source::fragment(which.name, which.text, which.start);
         if self.json {
@@ -97,21 +147,84 @@ impl Report {
                 read.form.as_str()
             ));
         }
-        for loss in losses {
-            print_error(&format!(
-                "{place}: {}\n",
-                escape_untrusted(&loss.to_string())
-            ));
+        let reason = outcome.reason();
+        // The losses of several conversations are counted at the end.
+        if reason.is_some() || !(which.one_of_many || self.several) {
+            let mut losses: Vec<&Loss> = losses.iter().collect();
+            losses.sort_by_key(|loss| Reverse(loss.severity()));
+            for loss in losses {
+                print_error(&format!("{place}: {}\n", shown(loss)));
+            }
         }
-        if let Outcome::Refused(why) = outcome {
+        if let Some(why) = reason {
             let help = match (read.broken, self.strict) {
                 (true, _) => "correct the errors, or name the form of the file with --from",
-                (false, true) => "correct the conversation, or convert without --strict",
-                (false, false) => "convert to another form with --to",
+                (false, Some(_)) => "correct the conversation, or convert without --strict",
+                (false, None) => "convert to another form with --to",
             };
             let failure =
                 CliError::user("E-WRITE-REFUSED", format!("{place}: {why}")).with_help(help);
             print_error(&failure.text());
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, which: ConversationRef<'_>, losses: &[Loss]) {
+        let mut seen = BTreeSet::new();
+        for loss in losses {
+            let count = self.losses.entry(loss.kind).or_default();
+            count.losses += 1;
+            if count.first.is_empty() {
+                let text = loss.to_string();
+                count.first = format!("{}: {}", which.place(), escape_untrusted(&text));
+            }
+            if seen.insert(loss.kind) {
+                count.conversations += 1;
+            }
+        }
+    }
+
+    /// Prints the counts of several conversations.
+    pub(super) fn finish(&self) -> Result<(), CliError> {
+        if !self.several && !self.data_set {
+            return Ok(());
+        }
+        let mut kinds: Vec<_> = self.losses.iter().collect();
+        kinds.sort_by_key(|(kind, _)| Reverse(kind.severity()));
+        let refused = self.refused + self.forbidden;
+        if self.json {
+            let losses = kinds.into_iter().map(|(kind, count)| {
+                json!({
+                    "severity": severity_name(*kind),
+                    "kind": kind.as_str(),
+                    "count": count.losses,
+                    "conversations": count.conversations,
+                    "first": count.first,
+                })
+            });
+            let losses = losses.collect::<Value>();
+            let value = json!({
+                "summary": {"converted": self.converted, "refused": refused, "losses": losses},
+            });
+            return print(&format!("{value}\n")).map_err(|error| write_failed(&error));
+        }
+        let lost = kinds.iter().filter(|(kind, _)| kind.severity().is_some());
+        let lost: usize = lost.map(|(_, count)| count.losses).sum();
+        if self.several || !kinds.is_empty() {
+            print_error(&format!(
+                "{} converted, {refused} refused, {}\n",
+                counted(self.converted, "conversation"),
+                counted_as(lost, "loss", "losses"),
+            ));
+        }
+        for (kind, count) in kinds {
+            print_error(&format!(
+                "{}: {kind} ({} in {}), first {}\n",
+                severity_name(*kind),
+                count.losses,
+                counted(count.conversations, "conversation"),
+                count.first,
+            ));
         }
         Ok(())
     }
@@ -138,7 +251,8 @@ impl Report {
         match outcome {
             Outcome::Written(None) => {}
             Outcome::Written(Some(text)) => value["text"] = json!(text),
-            Outcome::Refused(why) => {
+            Outcome::Refused(_) | Outcome::Forbidden => {
+                let why = outcome.reason();
                 value["error"] = json!({"code": "E-WRITE-REFUSED", "message": why});
             }
         }
@@ -152,5 +266,22 @@ fn loss(loss: &Loss) -> Value {
         LossTarget::Message(index) => ("message", Some(index + 1)),
         _ => ("transcript", None),
     };
-    json!({"subject": subject, "number": number, "text": loss.message})
+    json!({
+        "subject": subject,
+        "number": number,
+        "severity": severity_name(loss.kind),
+        "kind": loss.kind.as_str(),
+        "text": loss.message,
+    })
+}
+
+/// Formats a loss with its severity.
+fn shown(loss: &Loss) -> String {
+    let text = loss.to_string();
+    format!("{}: {}", severity_name(loss.kind), escape_untrusted(&text))
+}
+
+/// Returns the name of a severity, or `note`.
+fn severity_name(kind: LossKind) -> &'static str {
+    kind.severity().map_or("note", LossSeverity::as_str)
 }

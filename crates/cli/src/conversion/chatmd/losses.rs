@@ -12,13 +12,13 @@ use chatmd::{
 };
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode, Source, Span};
-use openchatml::{FrameBuf, Loss, LossTarget, messages_from_frames};
+use openchatml::{FrameBuf, Loss, LossKind, LossTarget, messages_from_frames};
 
 use crate::conversion::chatmd::payloads::Payloads;
 
 /// Creates a loss that concerns the whole conversation.
-pub(crate) fn conversation_loss(text: impl Into<String>) -> Loss {
-    Loss::new(LossTarget::Transcript, text)
+pub(crate) fn conversation_loss(kind: LossKind, text: impl Into<String>) -> Loss {
+    Loss::new(LossTarget::Transcript, kind, text)
 }
 
 /// A document and its evaluation.
@@ -41,11 +41,11 @@ impl ParsedDocument<'_> {
         losses.extend(self.attributes());
         losses.extend(self.summaries());
         let mut places = self.places(found);
-        places.sort_by_key(|(at, _)| *at);
+        places.sort_by_key(|(at, _, _)| *at);
         let lines = Source::new("", self.text.as_bytes());
-        losses.extend(places.into_iter().map(|(at, what)| {
+        losses.extend(places.into_iter().map(|(at, kind, what)| {
             let line = lines.line_column(at).line;
-            conversation_loss(format!("line {line}: {what}"))
+            conversation_loss(kind, format!("line {line}: {what}"))
         }));
         losses
     }
@@ -55,12 +55,14 @@ impl ParsedDocument<'_> {
         let list = names.join(", ");
         match names.len() {
             0 => None,
-            1 => Some(conversation_loss(format!(
-                "the tool declaration dropped: {list}"
-            ))),
-            count => Some(conversation_loss(format!(
-                "{count} tool declarations dropped: {list}"
-            ))),
+            1 => Some(conversation_loss(
+                LossKind::DeclarationDropped,
+                format!("the tool declaration dropped: {list}"),
+            )),
+            count => Some(conversation_loss(
+                LossKind::DeclarationDropped,
+                format!("{count} tool declarations dropped: {list}"),
+            )),
         }
     }
 
@@ -69,8 +71,14 @@ impl ParsedDocument<'_> {
         let comments = tokens.filter(|token| token.kind == TokenKind::Comment);
         match comments.count() {
             0 => None,
-            1 => Some(conversation_loss("a comment dropped")),
-            count => Some(conversation_loss(format!("{count} comments dropped"))),
+            1 => Some(conversation_loss(
+                LossKind::CommentDropped,
+                "a comment dropped",
+            )),
+            count => Some(conversation_loss(
+                LossKind::CommentDropped,
+                format!("{count} comments dropped"),
+            )),
         }
     }
 
@@ -111,7 +119,12 @@ impl ParsedDocument<'_> {
             } else {
                 format!("{count} `<{tag}>`")
             };
-            losses.push(conversation_loss(format!("`{name}` of {of} dropped")));
+            let kind = if name == "id" {
+                LossKind::IdDropped
+            } else {
+                LossKind::AttributeDropped
+            };
+            losses.push(conversation_loss(kind, format!("`{name}` of {of} dropped")));
         }
         losses
     }
@@ -124,11 +137,13 @@ impl ParsedDocument<'_> {
         match joined.count() {
             0 => None,
             1 => Some(conversation_loss(
+                LossKind::PartsJoined,
                 "the summaries of a `<reasoning>` joined to one",
             )),
-            count => Some(conversation_loss(format!(
-                "the summaries of {count} `<reasoning>` joined to one each"
-            ))),
+            count => Some(conversation_loss(
+                LossKind::PartsJoined,
+                format!("the summaries of {count} `<reasoning>` joined to one each"),
+            )),
         }
     }
 
@@ -136,7 +151,7 @@ impl ParsedDocument<'_> {
     ///
     /// These are content that the model would not receive either, references that are not fetched,
     /// and records without content.
-    fn places(&self, found: &[Diagnostic]) -> Vec<(usize, String)> {
+    fn places(&self, found: &[Diagnostic]) -> Vec<(usize, LossKind, String)> {
         let mut places = Vec::new();
         let unseen = found.iter().filter(|found| {
             matches!(
@@ -144,35 +159,40 @@ impl ParsedDocument<'_> {
                 DiagnosticCode::ContentDropped | DiagnosticCode::ConfigIgnored
             )
         });
-        places.extend(unseen.map(|found| (found.primary.start, found.message.clone())));
+        places.extend(
+            unseen.map(|found| (found.primary.start, kind_of(found), found.message.clone())),
+        );
         let mut listed_spans: Vec<Span> = self.document.tools().map(|tool| tool.span).collect();
         for reference in self.document.references() {
             listed_spans.push(reference.span);
-            let what = match reference.kind {
+            let (kind, what) = match reference.kind {
                 // The declaration is listed, and an image with a URL is converted if the frames can
                 // hold it.
                 ReferenceKind::AgentTool => continue,
                 ReferenceKind::Image if !reference.local => continue,
                 ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
-                ReferenceKind::Image => "an image is not fetched",
-                ReferenceKind::Agent => "an agent is not run, and its input is dropped",
-                ReferenceKind::Import => "an import is not expanded",
-                _ => "a document is not fetched",
+                ReferenceKind::Image => (LossKind::ImageDropped, "an image is not fetched"),
+                ReferenceKind::Agent => (
+                    LossKind::PartDropped,
+                    "an agent is not run, and its input is dropped",
+                ),
+                ReferenceKind::Import => (LossKind::PartDropped, "an import is not expanded"),
+                _ => (LossKind::PartDropped, "a document is not fetched"),
             };
-            places.push((reference.span.start, what.to_owned()));
+            places.push((reference.span.start, kind, what.to_owned()));
         }
         listed_spans.sort_unstable_by_key(|span| span.start);
         for found in &self.evaluation.diagnostics {
             let known = listed_spans.binary_search_by_key(&found.primary.start, |span| span.start);
             if known.is_err() {
-                places.push((found.primary.start, found.message.clone()));
+                places.push((found.primary.start, kind_of(found), found.message.clone()));
             }
         }
         places.extend(self.records());
         places
     }
 
-    fn records(&self) -> Vec<(usize, String)> {
+    fn records(&self) -> Vec<(usize, LossKind, String)> {
         let mut places = Vec::new();
         let mut kinds: BTreeMap<&str, CallKind> = BTreeMap::new();
         for element in &self.document.elements {
@@ -181,7 +201,7 @@ impl ParsedDocument<'_> {
                     if reasoning.summaries.iter().all(|one| one.text.is_empty()) =>
                 {
                     let what = "a `<reasoning>` without words dropped".to_owned();
-                    places.push((reasoning.span.start, what));
+                    places.push((reasoning.span.start, LossKind::EmptyDropped, what));
                 }
                 Element::ToolCall(call) => {
                     kinds.insert(&call.tool_call_id, call.kind);
@@ -191,7 +211,7 @@ impl ParsedDocument<'_> {
                     let kind = kinds.get(id).copied().unwrap_or(CallKind::Function);
                     if kind != response.kind {
                         let what = "the `type` of a response becomes that of its call".to_owned();
-                        places.push((response.span.start, what));
+                        places.push((response.span.start, LossKind::TypeChanged, what));
                     }
                 }
                 _ => {}
@@ -212,8 +232,12 @@ pub(crate) fn regrouped(messages: &[ChatMessage], frames: &[FrameBuf]) -> Option
             .iter()
             .zip(messages)
             .all(|(back, message)| parts(back) == parts(message));
-    (!same)
-        .then(|| conversation_loss("consecutive answers of the assistant are grouped differently"))
+    (!same).then(|| {
+        conversation_loss(
+            LossKind::Regrouped,
+            "consecutive answers of the assistant are grouped differently",
+        )
+    })
 }
 
 /// Returns the reasoning, the text and the calls of a message.
@@ -229,6 +253,15 @@ fn parts(message: &ChatMessage) -> (Vec<&str>, String, &[ToolCall]) {
         _ => Vec::new(),
     };
     (thoughts, message.text(), &message.tool_calls)
+}
+
+/// Returns the kind of loss that a diagnostic of a document reports.
+fn kind_of(found: &Diagnostic) -> LossKind {
+    match found.code {
+        DiagnosticCode::ConfigIgnored => LossKind::SettingDropped,
+        _ if found.message.starts_with("empty") => LossKind::EmptyDropped,
+        _ => LossKind::TextDropped,
+    }
 }
 
 /// Returns the attributes that a transcript keeps.

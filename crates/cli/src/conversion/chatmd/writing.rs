@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chatmd::{MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
-use openchatml::{HeaderBuf, Loss, LossTarget, Transcript, messages_from_frames};
+use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
 use crate::conversion::chatmd::losses::conversation_loss;
@@ -46,13 +46,17 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     ];
     for key in settings.keys() {
         if !kept.contains(&(key.as_str(), true)) {
-            losses.push(conversation_loss(format!("the setting {key:?} dropped")));
+            losses.push(conversation_loss(
+                LossKind::SettingDropped,
+                format!("the setting {key:?} dropped"),
+            ));
         }
     }
     for key in header.extra.keys() {
-        losses.push(conversation_loss(format!(
-            "the key {key:?} of the header dropped"
-        )));
+        losses.push(conversation_loss(
+            LossKind::HeaderDropped,
+            format!("the key {key:?} of the header dropped"),
+        ));
     }
     if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
@@ -84,13 +88,19 @@ impl Writing<'_> {
 
     fn reply(&mut self, message: &ChatMessage, calls: &Calls<'_>) {
         let Some(id) = message.tool_call_id.as_deref() else {
-            self.note("a tool's reply without the id of a call left out");
+            self.note(
+                LossKind::MessageDropped,
+                "a tool's reply without the id of a call left out",
+            );
             return;
         };
         let call = calls.get(id);
         let called = call.map(|(_, tool)| *tool);
         if message.name.is_some() && message.name.as_deref() != called {
-            self.note("the name of a tool dropped, as its call does not contain it");
+            self.note(
+                LossKind::NameDropped,
+                "the name of a tool dropped, as its call does not contain it",
+            );
         }
         self.out.push_str(&element::tool_response(
             &element::ToolResponseRecord::new(id, element::Payload::Inline(&message.text()))
@@ -112,10 +122,16 @@ impl Writing<'_> {
                     match block {
                         ContentBlock::Text { text, preamble, .. } => {
                             if *preamble && message.tool_calls.is_empty() {
-                                self.note("a preamble becomes an answer");
+                                self.note(
+                                    LossKind::PreambleChanged,
+                                    "a preamble becomes an answer",
+                                );
                             }
                             if named {
-                                self.note("a message of several texts becomes several messages");
+                                self.note(
+                                    LossKind::Regrouped,
+                                    "a message of several texts becomes several messages",
+                                );
                             }
                             named = true;
                             self.write_message(MessageRole::Assistant, text, name);
@@ -126,7 +142,10 @@ impl Writing<'_> {
                             id,
                         } => {
                             if named {
-                                self.note("reasoning after a text becomes a separate message");
+                                self.note(
+                                    LossKind::Regrouped,
+                                    "reasoning after a text becomes a separate message",
+                                );
                             }
                             *self.reasoning += 1;
                             let summaries = [text.as_str()];
@@ -135,13 +154,16 @@ impl Writing<'_> {
                                 .with_signature(signature.as_deref());
                             self.out.push_str(&element::reasoning_record(&record));
                         }
-                        _ => self.note("content of an unknown kind dropped"),
+                        _ => self.note(LossKind::PartDropped, "content of an unknown kind dropped"),
                     }
                 }
             }
         }
         if name.is_some() && !named {
-            self.note("the name of a message without words dropped");
+            self.note(
+                LossKind::NameDropped,
+                "the name of a message without words dropped",
+            );
         }
         for call in &message.tool_calls {
             calls.insert(&call.id, (call.kind, &call.name));
@@ -159,15 +181,18 @@ impl Writing<'_> {
 
     fn write_message(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
         if text.trim().is_empty() {
-            self.note("a message of white space, which readers ignore");
+            self.note(
+                LossKind::EmptyDropped,
+                "a message of white space, which readers ignore",
+            );
         }
         self.out.push_str(&element::message(
             &element::MessageRecord::new(speaker, text).with_name(name),
         ));
     }
 
-    fn note(&mut self, text: &str) {
-        self.losses
-            .push(Loss::new(LossTarget::Message(self.index), text.to_owned()));
+    fn note(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Message(self.index);
+        self.losses.push(Loss::new(target, kind, text));
     }
 }

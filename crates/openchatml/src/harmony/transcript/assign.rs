@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Losses;
 use crate::document::owned::FrameBuf;
+use crate::loss::LossKind;
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// Assigns ids to calls and replies that have none.
@@ -21,7 +22,11 @@ pub(super) fn assign_ids(frames: &mut [FrameBuf], losses: &mut Losses) {
     for (index, frame) in frames.iter_mut().enumerate() {
         if frame.is_call() {
             let id = frame.call_id.get_or_insert_with(|| {
-                losses.message(index, "its call has got an id, because Harmony has none");
+                losses.message(
+                    index,
+                    LossKind::Assigned,
+                    "its call has got an id, because Harmony has none",
+                );
                 ids.next()
             });
             let tool = frame.to.as_deref().map(tool).unwrap_or_default();
@@ -42,6 +47,7 @@ pub(super) fn assign_ids(frames: &mut [FrameBuf], losses: &mut Losses) {
             let call = open.find(|id| !answered.contains(id));
             losses.message(
                 index,
+                LossKind::Assigned,
                 match call {
                     Some(_) => "it has got the id of the first call of its tool without a reply",
                     None => "no call of its tool waits for it; it has got an id of its own",

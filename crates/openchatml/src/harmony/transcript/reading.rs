@@ -6,7 +6,7 @@ use crate::ControlToken;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Content, Conversation, RenderMessage, RendererCompat, layout};
 use crate::harmony::{End, HarmonyDocument, Message};
-use crate::loss::Loss;
+use crate::loss::{Loss, LossKind};
 use crate::messages::PREAMBLE;
 use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
@@ -98,6 +98,7 @@ fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
     if out_of_place {
         losses.message(
             index,
+            LossKind::TerminatorChanged,
             "its last token is invalid for such a message; it ends in `<|end|>`",
         );
         frame.terminator = Terminator::End;
@@ -164,18 +165,30 @@ fn channel(
 ) -> Option<Channel> {
     let Some(name) = name else {
         if role == FrameRole::Tool {
-            losses.message(index, "it has no channel, and is read as on `commentary`");
+            losses.message(
+                index,
+                LossKind::ChannelChanged,
+                "it has no channel, and is read as on `commentary`",
+            );
             return Some(Channel::Commentary);
         }
         let needs_one = matches!(role, FrameRole::Assistant | FrameRole::Other);
         if needs_one {
-            losses.message(index, "it has no channel, and is hidden");
+            losses.message(
+                index,
+                LossKind::ChannelChanged,
+                "it has no channel, and is hidden",
+            );
         }
         return needs_one.then_some(Channel::Unknown);
     };
     let channel = Channel::parse(name.as_bytes());
     if channel == Channel::Unknown {
-        losses.message(index, "its channel is not known, and its name is lost");
+        losses.message(
+            index,
+            LossKind::ChannelChanged,
+            "its channel is not known, and its name is lost",
+        );
     }
     Some(channel)
 }

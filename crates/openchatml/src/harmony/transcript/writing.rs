@@ -6,7 +6,7 @@ use super::Losses;
 use crate::convert::{MOVED, Pairing, call_order};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
-use crate::loss::{Loss, LossTarget};
+use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::{PREAMBLE, recipient_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
@@ -37,7 +37,11 @@ impl Conversation {
     pub fn from_transcript(transcript: &Transcript) -> (Self, Vec<Loss>) {
         let mut losses = Losses::default();
         if transcript.header.is_some() {
-            losses.note(LossTarget::Transcript, "Harmony has no document header");
+            losses.note(
+                LossTarget::Transcript,
+                LossKind::HeaderDropped,
+                "Harmony has no document header",
+            );
         }
         let frames = &transcript.frames;
         let replies = frames.iter().filter(|frame| frame.role == FrameRole::Tool);
@@ -55,7 +59,7 @@ impl Conversation {
             let index = order.as_ref().and_then(|order| order.get(place));
             let index = index.copied().unwrap_or(place);
             if index != place {
-                writing.losses.frame(index, MOVED);
+                writing.losses.frame(index, LossKind::OrderChanged, MOVED);
             }
             writing.frame(index, frames.get(index)?)
         });
@@ -81,7 +85,7 @@ impl<'f> Writing<'f> {
                 "channel"
             };
             let text = format!("left out, because its {what} is not known");
-            self.losses.frame(index, text);
+            self.losses.frame(index, LossKind::MessageDropped, text);
             return None;
         }
         let mut message = RenderMessage::new(frame.role, frame.body.as_str());
@@ -106,8 +110,11 @@ impl<'f> Writing<'f> {
                 let asked = || self.tools.get(frame.call_id.as_deref()?).copied();
                 let name = frame.name.as_deref().or_else(asked);
                 let Some(name) = name else {
-                    self.losses
-                        .frame(index, "left out, because its tool is not known");
+                    self.losses.frame(
+                        index,
+                        LossKind::MessageDropped,
+                        "left out, because its tool is not known",
+                    );
                     return None;
                 };
                 // A name without a namespace would be read as a role.
@@ -118,8 +125,11 @@ impl<'f> Writing<'f> {
                     name.to_owned()
                 };
                 if written != name {
-                    self.losses
-                        .frame(index, "its tool is written as a function of that name");
+                    self.losses.frame(
+                        index,
+                        LossKind::ToolRenamed,
+                        "its tool is written as a function of that name",
+                    );
                 }
                 message.name = Some(written);
             }
@@ -140,7 +150,7 @@ impl<'f> Writing<'f> {
             .is_some_and(|content_type| content_type != constrain)
         {
             let text = "its content type is lost, because the one of its body takes its place";
-            self.losses.frame(index, text);
+            self.losses.frame(index, LossKind::TypeChanged, text);
         }
         *message = std::mem::replace(message, RenderMessage::user("")).with_constrain(constrain);
     }
@@ -163,10 +173,10 @@ impl<'f> Writing<'f> {
         if is_tool_recipient(to.as_bytes()) {
             message.channel = Channel::Analysis.as_str().map(str::to_owned);
             let text = "it addresses a tool and was not called; it is kept as reasoning";
-            self.losses.frame(index, text);
+            self.losses.frame(index, LossKind::ChannelChanged, text);
         } else {
             let text = "its recipient is lost, because Harmony would write a call";
-            self.losses.frame(index, text);
+            self.losses.frame(index, LossKind::RecipientDropped, text);
         }
     }
 
@@ -179,7 +189,7 @@ impl<'f> Writing<'f> {
         if is_read_so && !is_preamble {
             message.channel = Channel::Analysis.as_str().map(str::to_owned);
             let text = "commentary that is not a preamble is kept as reasoning";
-            self.losses.frame(index, text);
+            self.losses.frame(index, LossKind::ChannelChanged, text);
         }
     }
 
@@ -194,20 +204,27 @@ impl<'f> Writing<'f> {
         let lost = [
             (
                 frame.call_id.is_some(),
+                LossKind::IdDropped,
                 "`call_id` is lost; replies are told apart by order and name",
             ),
-            (frame.intent.is_some() && !is_preamble, "`intent` is lost"),
+            (
+                frame.intent.is_some() && !is_preamble,
+                LossKind::IntentDropped,
+                "`intent` is lost",
+            ),
             (
                 !frame.attributes.is_empty(),
+                LossKind::AttributeDropped,
                 "its other attributes are lost",
             ),
             (
                 frame.terminator == Terminator::None,
+                LossKind::CutCompleted,
                 "it was cut, and reads as if it was whole",
             ),
         ];
-        for (_, text) in lost.into_iter().filter(|(lost, _)| *lost) {
-            self.losses.frame(index, text);
+        for (_, kind, text) in lost.into_iter().filter(|(lost, _, _)| *lost) {
+            self.losses.frame(index, kind, text);
         }
     }
 }

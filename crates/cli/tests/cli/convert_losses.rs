@@ -1,0 +1,114 @@
+//! The severity of losses in `logue convert`: what is written, the status, and the counts.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::program::{Ran, folder, run, run_with_input};
+
+/// A picture is content, the kind of a refusal structure, the name of a user identity.
+const PICTURE: &str = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"See"},{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}]}"#;
+const REFUSAL: &str = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":null,"refusal":"No."}]}"#;
+const NAME: &str = r#"{"messages":[{"role":"user","name":"ada","content":"Hi"}]}"#;
+const PLAIN: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
+
+fn convert(line: &str, flags: &[&str]) -> Ran {
+    let folder = folder(&[("a.json", line)]);
+    let flags = ["convert", "a.json", "--to", "sharegpt"]
+        .iter()
+        .chain(flags);
+    run(folder.path(), flags.copied())
+}
+
+#[test]
+fn lost_content_is_written_and_has_a_status_of_its_own() {
+    let written = |ran: &Ran| ran.stdout.contains("\"from\":\"human\"");
+    for (line, flags, status, is_written) in [
+        (PICTURE, &[][..], 8, true),
+        (PICTURE, &["--allow-loss=content"], 0, true),
+        (PICTURE, &["--strict"], 8, false),
+        (PICTURE, &["--strict=identity"], 8, false),
+        (REFUSAL, &[], 0, true),
+        (REFUSAL, &["--strict"], 0, true),
+        (REFUSAL, &["--strict=content"], 0, true),
+        (REFUSAL, &["--strict=structure"], 8, false),
+        (REFUSAL, &["--strict=identity"], 8, false),
+        (NAME, &[], 0, true),
+        (NAME, &["--strict=structure"], 0, true),
+        (NAME, &["--strict=identity"], 8, false),
+        (PLAIN, &["--strict=identity"], 0, true),
+    ] {
+        let ran = convert(line, flags);
+        let found = (ran.status, written(&ran));
+        assert_eq!(
+            found,
+            (status, is_written),
+            "{line} {flags:?}\n{}",
+            ran.stderr
+        );
+    }
+    let both = convert(PICTURE, &["--strict", "--allow-loss=content"]);
+    assert_eq!(both.status, 2, "{}", both.stderr);
+}
+
+#[test]
+fn ids_in_order_are_no_loss() {
+    let called = |id: &str, constrain: &str| {
+        format!(
+            "<|start|>assistant to=functions.f call_id={id}<|channel|>commentary{constrain}<|message|>{{}}<|call|>\n\
+             <|start|>tool name=functions.f call_id={id} to=assistant<|channel|>commentary<|message|>1<|end|>\n"
+        )
+    };
+    let folder = folder(&[]);
+    let constrain = "<|constrain|>json";
+    for (form, constrain) in [
+        ("ocml2.0", ""),
+        ("harmony", constrain),
+        ("ocml0.1", constrain),
+        ("sharegpt", constrain),
+    ] {
+        for (id, status) in [("call_1", 0), ("mine", 8)] {
+            let flags = ["convert", "--to", form, "--strict=identity"];
+            let text = called(id, constrain);
+            let ran = run_with_input(folder.path(), &flags, &text);
+            assert_eq!(ran.status, status, "{form} {id}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn losses_of_a_data_set_are_counted_by_severity() {
+    let lines = [PLAIN, PICTURE, NAME, PICTURE, REFUSAL].join("\n");
+    let folder = folder(&[("data.jsonl", &lines)]);
+    let ran = run(folder.path(), ["convert", "data.jsonl", "--to", "sharegpt"]);
+    assert_eq!((ran.status, ran.stdout.lines().count()), (8, 5));
+    assert_snapshot!(ran.stderr, @r"
+    5 conversations converted, 0 refused, 4 losses
+    content: image-dropped (2 in 2 conversations), first data.jsonl:2: message 1: an image dropped
+    structure: part-changed (1 in 1 conversation), first data.jsonl:5: message 2: a refusal is read as text
+    identity: name-dropped (1 in 1 conversation), first data.jsonl:3: frame 1: name dropped
+    ");
+    let ran = run(
+        folder.path(),
+        [
+            "convert",
+            "data.jsonl",
+            "--to",
+            "sharegpt",
+            "--json",
+            "--allow-loss",
+            "content",
+        ],
+    );
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    let summary = &last["summary"];
+    assert_eq!(summary["converted"], 5);
+    let kinds: Vec<_> = summary["losses"].as_array().unwrap().iter().collect();
+    assert_eq!(kinds[0]["severity"], "content");
+    assert_eq!(kinds[0]["kind"], "image-dropped");
+    assert_eq!(
+        (&kinds[0]["count"], &kinds[0]["conversations"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!(kinds.last().unwrap()["kind"], "name-dropped");
+}
