@@ -110,9 +110,11 @@ async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
     if answered && let Some(category) = away() {
         return Err(NodeError::new("the model is away").with_category(category));
     }
-    // A call with an unknown outcome is not repeated without a person.
+    // A call of this message that ran, or has an unknown outcome, is not repeated without a person.
+    let arguments = json!({ "said": said }).to_string();
+    let is_own = |call: &ToolCall| call.arguments.as_str() == arguments;
     let is_guarded = Continuation::from_metadata(ctx.metadata())
-        .is_some_and(|continuation| !continuation.guarded.is_empty());
+        .is_some_and(|continuation| continuation.guarded.iter().any(is_own));
     let reply = match said.split(' ').next().unwrap_or_default() {
         "fail" => {
             let error = NodeError::new("the model is away").with_category("provider_unavailable");
@@ -120,8 +122,10 @@ async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
         }
         kind @ ("tool" | "tools") if !answered && !is_guarded => {
             let calls = if kind == "tool" { 1 } else { 3 };
-            let calls = (0..calls)
-                .map(|n| ToolCall::new(format!("call-{}-{n}", ctx.invocation_id()), "work", "{}"));
+            let calls = (0..calls).map(|n| {
+                let id = format!("call-{}-{n}", ctx.invocation_id());
+                ToolCall::new(id, "work", arguments.as_str())
+            });
             ChatMessage::assistant("").with_tool_calls(calls.collect())
         }
         "wait" => ChatMessage::assistant(format!("pending {said}")),

@@ -173,9 +173,10 @@ async fn model(ctx: NodeContext, provider: Provider) -> Result<Update, NodeError
         .json("turns")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    // A call with an unknown outcome is not repeated without a person.
+    // A call of this message that ran, or has an unknown outcome, is not repeated without a person.
+    let is_own = |call: &logue_message::ToolCall| call.id.starts_with(&format!("{key}-"));
     let is_guarded = Continuation::from_metadata(ctx.metadata())
-        .is_some_and(|continuation| !continuation.guarded.is_empty());
+        .is_some_and(|continuation| continuation.guarded.iter().any(is_own));
     if kind == "fail" {
         provider.ask(2, false)?;
     } else if answered || is_guarded {

@@ -47,7 +47,7 @@ pub enum DecisionSource {
     Harmless,
     /// The prompt declares the tool, and no rule applies.
     Declared,
-    /// An equal call was interrupted in this turn, and its outcome is unknown.
+    /// An equal call was interrupted, or ran in a turn that failed.
     Interrupted,
     /// A person at the terminal.
     Terminal {

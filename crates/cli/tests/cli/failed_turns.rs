@@ -1,9 +1,10 @@
 //! Failed turns of sessions: what is shown of them, and what a later turn may repeat.
 
 use serde_json::json;
+use testkit::{Answer, Reply};
 
 use crate::program::run;
-use crate::resumed::{DEPLOY, KEYED, ask, call, prepared, server, status, text};
+use crate::resumed::{DEPLOY, KEYED, ask, call, prepared, runs, server, status, text};
 use crate::send::show;
 
 #[test]
@@ -48,4 +49,75 @@ fn a_failed_turn_is_shown_with_its_reason_and_remedy() {
     let shown = run(folder.path(), ["sessions", "show", "--store", &store, "s"]);
     let hint = format!("help: logue sessions retry s --store {store}\n");
     assert!(shown.stdout.contains(&hint), "{}", shown.stdout);
+}
+
+type Command<'a> = &'a [&'a str];
+
+const SHIP: [&str; 5] = ["send", "--agent", "p.md", "s", "ship it"];
+
+/// Whatever its key is, and whatever came in between, a message does not repeat a call by itself.
+#[test]
+fn a_call_of_a_failed_turn_is_not_repeated_without_a_person() {
+    let other_key = ["send", "--idempotency-key", "other", "s", "ship it"];
+    let hello = ["send", "s", "hello"];
+    let ways: [(&str, Command<'_>, Vec<Command<'_>>); 4] = [
+        ("another key", &KEYED, vec![&other_key]),
+        ("a key after none", &SHIP, vec![&other_key]),
+        ("after an answer", &SHIP, vec![&hello, &SHIP]),
+        (
+            "another message",
+            &SHIP,
+            vec![&["send", "s", "is it done?"]],
+        ),
+    ];
+    for (way, first, later) in ways {
+        let mut replies = vec![call(), status(503)];
+        replies.extend((1..later.len()).map(|_| text("hi")));
+        replies.extend([call(), text("fine")]);
+        let server = server(replies);
+        let folder = prepared(DEPLOY);
+        let failed = ask(folder.path(), &server, first);
+        assert_eq!(failed.status, 4, "{way}: {}", failed.stderr);
+        let mut signal = None;
+        for (at, command) in later.iter().enumerate() {
+            let ran = ask(folder.path(), &server, command);
+            let is_last = at + 1 == later.len();
+            let expected = if is_last { 6 } else { 0 };
+            assert_eq!(ran.status, expected, "{way}: {}", ran.stderr);
+            let mut lines = ran.stderr.lines();
+            let line = lines.find(|line| line.contains("logue signal"));
+            signal = line.and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
+        }
+        assert_eq!(runs(folder.path()), "ran\n", "{way}");
+        let signal = signal.unwrap();
+        let approved = ask(folder.path(), &server, &["signal", &signal, "--approve"]);
+        assert_eq!(approved.status, 0, "{way}: {}", approved.stderr);
+        assert_eq!(runs(folder.path()), "ran\nran\n", "{way}");
+    }
+}
+
+/// Once a turn has answered, another message may have the same call, and so may one with other arguments.
+#[test]
+fn other_calls_and_later_messages_run_as_before() {
+    let other = Answer::text("I try.").with_call("c2", "deploy", r#"{"arguments":["-v"]}"#);
+    let server = server(vec![
+        call(),
+        status(503),
+        Reply::Answer(other),
+        text("fine"),
+        call(),
+        text("again"),
+    ]);
+    let folder = prepared(DEPLOY);
+    assert_eq!(ask(folder.path(), &server, &SHIP).status, 4);
+    for (message, answer) in [("ship it, verbosely", "fine\n"), ("once more", "again\n")] {
+        let ran = ask(folder.path(), &server, &["send", "s", message]);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, answer),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(runs(folder.path()), "ran\nran\nran\n");
 }

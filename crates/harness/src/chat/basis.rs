@@ -48,6 +48,8 @@ impl<E: Send + 'static> Inner<E> {
             Some(EntryPayload::Message { message }) => {
                 basis.first = Some(message.clone());
                 basis.said = Some(opened.seq);
+                let message = basis.first_message().ok().flatten();
+                basis.guarded = opened.failed.guarded(message.as_ref(), None);
             }
             Some(EntryPayload::Resume { .. }) => basis.resumed = true,
             Some(EntryPayload::Continue {
@@ -61,6 +63,8 @@ impl<E: Send + 'static> Inner<E> {
                 basis.continued = true;
                 basis.guarded = calls_from_json(guarded);
                 basis.said = *said;
+                let others = opened.failed.guarded(None, Some(invocation_id));
+                basis.guarded.extend(others);
                 if *upto == opened.seq {
                     if claimed.notes.is_empty() {
                         basis.unnoted = calls_of(opened, open);

@@ -39,7 +39,8 @@ impl<E: Send + 'static> Inner<E> {
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
             Some(EntryPayload::Message { .. } | EntryPayload::Continue { .. }) => {
-                let continuation = if begun.recovered || basis.continued {
+                let has_earlier = begun.recovered || basis.continued || !basis.guarded.is_empty();
+                let continuation = if has_earlier {
                     basis.continuation(begun.recovered, Vec::new())
                 } else {
                     Map::new()

@@ -76,6 +76,7 @@ mod cancel;
 mod continuation;
 mod drive;
 mod ending;
+mod failed_turns;
 mod failure;
 mod open;
 mod options;

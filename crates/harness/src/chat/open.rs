@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::store::{SessionInfo, StoreError};
 use logue_graph::{State, Update};
 
+use super::failed_turns::FailedTurns;
 use super::failure::Failure;
 use super::{Inner, MESSAGES};
 
@@ -22,6 +23,8 @@ pub(super) struct Opened {
     pub(super) cursor: u64,
     /// Whether what is stored is in another version of the schema than the state.
     pub(super) migrated: bool,
+    /// The turns whose calls ran and that have no answer.
+    pub(super) failed: FailedTurns,
 }
 
 impl<E: Send + 'static> Inner<E> {
@@ -41,6 +44,7 @@ impl<E: Send + 'static> Inner<E> {
                 seq: 0,
                 cursor: 0,
                 migrated: false,
+                failed: FailedTurns::default(),
             });
         };
         let cursor = info.cursor;
@@ -52,11 +56,14 @@ impl<E: Send + 'static> Inner<E> {
                     seq: info.seq,
                     cursor,
                     migrated: false,
+                    failed: known.failed,
                 });
             }
         }
         let messages = self.messages(session, 0, info.seq).await;
         let messages = messages.map_err(|error| Failure::load(&error))?;
+        let failed = self.failed_turns(session, cursor, &messages).await;
+        let failed = failed.map_err(|error| Failure::load(&error))?;
         let state = self.state_of(&info, messages)?;
         let stored = info.schema_version.as_deref();
         Ok(Opened {
@@ -64,6 +71,7 @@ impl<E: Send + 'static> Inner<E> {
             seq: info.seq,
             cursor,
             migrated: info.has_state && stored != self.graph.schema().version(),
+            failed,
         })
     }
 

@@ -9,6 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logue_graph::State;
 
+use super::failed_turns::FailedTurns;
+use super::open::Opened;
+
 /// The cached state of a session.
 #[derive(Clone, Debug)]
 pub(super) struct CachedState {
@@ -18,6 +21,8 @@ pub(super) struct CachedState {
     pub(super) seq: u64,
     /// The latest outcome when the state was right.
     pub(super) cursor: u64,
+    /// The turns whose calls ran and that have no answer.
+    pub(super) failed: FailedTurns,
     /// The count of the last insertion, which orders entries by age.
     used: u64,
 }
@@ -49,7 +54,7 @@ impl StateCache {
     }
 
     /// Caches a session, and evicts the least recently used one beyond the limit.
-    pub(super) fn put(&self, session: &str, state: State, seq: u64, cursor: u64) {
+    pub(super) fn put(&self, session: &str, opened: Opened) {
         if self.most == 0 {
             return;
         }
@@ -57,9 +62,10 @@ impl StateCache {
         inner.clock += 1;
         let used = inner.clock;
         let known = CachedState {
-            state,
-            seq,
-            cursor,
+            state: opened.state,
+            seq: opened.seq,
+            cursor: opened.cursor,
+            failed: opened.failed,
             used,
         };
         inner.sessions.insert(session.to_owned(), known);

@@ -234,6 +234,8 @@ impl<E: Send + 'static> Inner<E> {
         let added = ending.messages.len() as u64;
         // Fields of an earlier version that are not written anew stay in that version.
         let version = self.graph.schema().version();
+        let mut failed = opened.failed.clone();
+        failed.committed(invocation_id, &ending.settle, &ending.messages, opened.seq);
         let commit = Commit {
             invocation_id: invocation_id.to_owned(),
             expected_seq: opened.seq,
@@ -246,12 +248,14 @@ impl<E: Send + 'static> Inner<E> {
         match self.store.commit(lease, commit).await {
             Ok(()) => {
                 if let Some(state) = ending.state {
-                    self.state_cache.put(
-                        &lease.session,
+                    let now = Opened {
                         state,
-                        opened.seq + added,
-                        opened.cursor + 1,
-                    );
+                        seq: opened.seq + added,
+                        cursor: opened.cursor + 1,
+                        migrated: false,
+                        failed,
+                    };
+                    self.state_cache.put(&lease.session, now);
                 }
                 Ok(ending.outcome)
             }

@@ -147,3 +147,46 @@ async fn a_cancelled_turn_settles_its_key() {
     let again = chat.send_with("s", ChatMessage::user("block"), keyed("k"));
     assert_eq!(category(&again.await), "turn_cancelled");
 }
+
+/// The calls of a failed turn are guarded until a turn has answered, and later for its own message.
+#[tokio::test]
+async fn a_new_turn_has_the_calls_of_failed_turns_guarded() {
+    for is_same_process in [true, false] {
+        let stage = Stage::new();
+        let one = stage.harness();
+        let say = async |text: &str, key: Option<&str>| {
+            let chat = if is_same_process {
+                one.clone()
+            } else {
+                stage.harness()
+            };
+            let options = key.map_or_else(SendOptions::new, keyed);
+            let outcome = chat.send_with("s", ChatMessage::user(text), options);
+            outcome.await
+        };
+        stage.away.store(1, Ordering::SeqCst);
+        let failed = say("once x", Some("k")).await;
+        assert_eq!(category(&failed), "provider_unavailable");
+        // A failed turn in between changes nothing, nor does one that failed after a call of its own.
+        let failed = say("fail", None).await;
+        assert_eq!(category(&failed), "provider_unavailable");
+        stage.away.store(1, Ordering::SeqCst);
+        let failed = say("tool y", None).await;
+        assert_eq!(category(&failed), "provider_unavailable");
+        // Their calls are equal, and count once.
+        assert_eq!(texts(&say("guarded", None).await), ["1 guarded"]);
+        assert_eq!(texts(&say("guarded", None).await), ["0 guarded"]);
+        // The same message under another key, and without one after an answer.
+        assert_eq!(texts(&say("once x", Some("l")).await), ["1 guarded"]);
+        // That was its answer.
+        let again = say("once x", None).await;
+        assert_eq!(texts(&again).last().unwrap(), "0 guarded");
+        assert_eq!(stage.effects.load(Ordering::SeqCst), 3);
+        // A turn that continued to its answer leaves nothing guarded.
+        stage.away.store(1, Ordering::SeqCst);
+        drop(say("tool z", Some("z")).await);
+        assert_eq!(texts(&say("tool z", Some("z")).await), ["you said tool z"]);
+        assert_eq!(texts(&say("guarded", None).await), ["0 guarded"]);
+        assert_eq!(stage.effects.load(Ordering::SeqCst), 4);
+    }
+}

@@ -198,6 +198,8 @@ async fn model(
         let error = NodeError::new("the model is away").with_category("provider_unavailable");
         return Err(error);
     }
+    let continuation = Continuation::from_metadata(ctx.metadata());
+    let guarded = continuation.map_or(0, |continuation| continuation.guarded.len());
     let mut messages = Vec::new();
     match text.split(' ').next().unwrap_or_default() {
         "fail" => {
@@ -205,9 +207,11 @@ async fn model(
             return Err(error);
         }
         "nothing" => return Ok(Update::new()),
-        "guarded" => {
-            let continuation = Continuation::from_metadata(ctx.metadata());
-            let guarded = continuation.map_or(0, |continuation| continuation.guarded.len());
+        "once" if role == Some(Role::User) && guarded == 0 => {
+            let call = ToolCall::new("call-once", "work", "{}");
+            messages.push(ChatMessage::assistant("").with_tool_calls(vec![call]));
+        }
+        "guarded" | "once" => {
             messages.push(ChatMessage::assistant(format!("{guarded} guarded")));
         }
         "nap" => {
