@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::import::expanded::{ExpandedDocument, ImportTarget};
 use crate::syntax::builder::parse;
+use crate::syntax::fragment::parse_fragment;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{ElementNode, Tree};
 use crate::syntax::walk::{Step, Walk};
@@ -132,7 +133,11 @@ impl Writer<'_> {
             return;
         };
         let outer = std::mem::replace(&mut self.base, part.base);
-        self.tree(&parse(&part.text), level);
+        let tree = match level {
+            Level::Document => parse(&part.text),
+            Level::Content => parse_fragment(&part.text),
+        };
+        self.tree(&tree, level);
         self.base = outer;
     }
 
@@ -150,14 +155,8 @@ impl Writer<'_> {
                 self.part(part, Level::Content);
                 true
             }
-            Some(ImportTarget::Verbatim(part)) if is_inside => {
-                let part = loaded.parts().get(part);
-                let text = part.map(|part| part.text.as_ref()).unwrap_or_default();
-                self.text.get_or_insert_default().push_str(text);
-                true
-            }
             // Text is invalid at the top level.
-            Some(ImportTarget::Fragment(_) | ImportTarget::Verbatim(_)) | None => false,
+            Some(ImportTarget::Fragment(_)) | None => false,
         }
     }
 

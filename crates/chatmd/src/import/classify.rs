@@ -1,36 +1,31 @@
 //! Kinds of imported texts.
 
-use logue_source::DiagnosticCode;
-
 use crate::import::expanded::ImportTarget;
 use crate::syntax::builder::parse;
 use crate::syntax::tree::{Child, Tree};
 
-pub(super) fn classify(text: &str, name: &str, part: usize) -> ImportTarget {
-    let tree = parse(text);
-    if is_document(&tree, name) {
-        return ImportTarget::Document(part);
-    }
-    let is_inline = |child: Child<'_>| match child {
-        Child::Node(node) => !node.tag().is_entry() && !node.tag().is_setting(),
-        Child::Text(_) => true,
-    };
-    let is_sound = tree
-        .diagnostics()
-        .iter()
-        .all(|found| found.code == DiagnosticCode::MdTopLevelText);
-    if is_sound && tree.children().all(is_inline) {
-        ImportTarget::Fragment(part)
+/// The place of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImportPlace {
+    /// Outside all elements.
+    Document,
+    /// Inside a message.
+    Message,
+}
+
+pub(super) fn classify(text: &str, name: &str, place: ImportPlace, part: usize) -> ImportTarget {
+    if is_document(&parse(text), name, place) {
+        ImportTarget::Document(part)
     } else {
-        ImportTarget::Verbatim(part)
+        ImportTarget::Fragment(part)
     }
 }
 
 /// Returns whether an imported text is a ChatMD document.
 ///
 /// It is one by its name, if its first child is an entry or a setting, or if it consists of
-/// elements.
-pub(super) fn is_document(tree: &Tree<'_>, name: &str) -> bool {
+/// elements. In a message, an entry without its end is a mention of the tag.
+fn is_document(tree: &Tree<'_>, name: &str, place: ImportPlace) -> bool {
     if name.ends_with(".chatmd") {
         return true;
     }
@@ -38,7 +33,9 @@ pub(super) fn is_document(tree: &Tree<'_>, name: &str) -> bool {
     match children.next() {
         None => true,
         Some(Child::Text(_)) => false,
-        Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => true,
+        Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => {
+            place == ImportPlace::Document || node.is_self_closing() || node.closer().is_some()
+        }
         Some(Child::Node(_)) => {
             !tree.has_errors() && children.all(|child| matches!(child, Child::Node(_)))
         }

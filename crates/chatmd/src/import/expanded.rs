@@ -60,10 +60,10 @@ impl SourcePart<'_> {
 pub enum ImportTarget {
     /// A ChatMD document: its elements.
     Document(usize),
-    /// Text that may contain `doc`, `img`, `agent` and `import` elements, like a message.
+    /// Text with its complete `doc`, `img`, `agent` and `import` elements, without comments.
+    ///
+    /// Tags that it only mentions are text.
     Fragment(usize),
-    /// Text that is used verbatim.
-    Verbatim(usize),
 }
 
 impl<'a> ExpandedDocument<'a> {

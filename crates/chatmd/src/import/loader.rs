@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode, SourceMap, Span};
 
-use crate::document::content::{ContentItem, Import, Text};
+use crate::document::content::{ContentItem, Import};
 use crate::document::document_checks;
 use crate::document::element::{Document, Element};
 use crate::document::offset_spans::OffsetSpans as _;
 use crate::document::read;
 use crate::document::read_content;
 use crate::findings::Findings;
-use crate::import::classify::{classify, is_document};
+use crate::import::classify::{ImportPlace, classify};
 use crate::import::expanded::{ExpandedDocument, ImportTarget, SourcePart};
 use crate::syntax::builder::parse;
+use crate::syntax::fragment::parse_fragment;
 use crate::syntax::tree::Tree;
 use crate::syntax::whitespace::is_blank;
 use crate::world::port::{ImportRequest, World};
@@ -156,12 +157,12 @@ impl Loader<'_, '_> {
     }
 
     fn imported_elements(&mut self, import: &Import, out: &mut Vec<Element>) {
-        let Some(target) = self.open(import) else {
+        let Some(target) = self.open(import, ImportPlace::Document) else {
             return;
         };
         match target {
             ImportTarget::Document(part) => {
-                let elements = self.read(part, |tree, findings, base| {
+                let elements = self.read(part, parse, |tree, findings, base| {
                     let (document, found) = read::document(tree);
                     *findings = found;
                     let mut elements = document.elements;
@@ -170,7 +171,7 @@ impl Loader<'_, '_> {
                 });
                 out.extend(self.elements(elements));
             }
-            ImportTarget::Fragment(part) | ImportTarget::Verbatim(part) => {
+            ImportTarget::Fragment(part) => {
                 if !self.parts.get(part).is_none_or(|part| is_blank(&part.text)) {
                     self.findings.push(
                         Diagnostic::error(
@@ -190,36 +191,33 @@ impl Loader<'_, '_> {
     }
 
     fn imported_items(&mut self, import: &Import, out: &mut Vec<ContentItem>) {
-        let Some(target) = self.open(import) else {
+        let Some(target) = self.open(import, ImportPlace::Message) else {
             return;
         };
-        match target {
-            ImportTarget::Document(part) | ImportTarget::Fragment(part) => {
-                let mut items = self.read(part, |tree, findings, base| {
-                    let mut items = read_content::fragment(tree, findings);
-                    items.shift(base);
-                    items
-                });
-                if matches!(target, ImportTarget::Document(_)) {
-                    items.retain(|item| !matches!(item, ContentItem::Text(_)));
-                }
-                out.extend(self.items(items));
+        let fragment = |tree: &Tree<'_>, findings: &mut Findings, base: usize| {
+            let mut items = read_content::fragment(tree, findings);
+            items.shift(base);
+            items
+        };
+        let items = match target {
+            ImportTarget::Document(part) => {
+                let mut items = self.read(part, parse, fragment);
+                items.retain(|item| !matches!(item, ContentItem::Text(_)));
+                items
             }
-            ImportTarget::Verbatim(index) => {
-                if let Some(part) = self.parts.get(index) {
-                    out.push(ContentItem::Text(Text {
-                        span: Span::new(part.base, part.base + part.text.len()),
-                        text: part.text.clone().into_owned(),
-                        payload: None,
-                    }));
-                }
-            }
-        }
+            ImportTarget::Fragment(part) => self.read(part, parse_fragment, fragment),
+        };
+        out.extend(self.items(items));
         self.stack.pop();
     }
 
     /// Reads a part and translates its findings to its addresses.
-    fn read<T>(&mut self, part: usize, read: impl FnOnce(&Tree<'_>, &mut Findings, usize) -> T) -> T
+    fn read<T>(
+        &mut self,
+        part: usize,
+        parse: impl FnOnce(&str) -> Tree<'_>,
+        read: impl FnOnce(&Tree<'_>, &mut Findings, usize) -> T,
+    ) -> T
     where
         T: Default,
     {
@@ -230,22 +228,14 @@ impl Loader<'_, '_> {
         let mut findings = Findings::default();
         let value = read(&tree, &mut findings, part.base);
         let mut found = findings.finish();
-        // In a fragment, text between elements is content.
-        let of_tree = tree.diagnostics().iter();
-        found.extend(
-            of_tree
-                .filter(|found| {
-                    found.code != DiagnosticCode::MdTopLevelText || is_document(&tree, &part.name)
-                })
-                .cloned(),
-        );
+        found.extend_from_slice(tree.diagnostics());
         found.shift(part.base);
         self.diagnostics.extend(found);
         value
     }
 
     /// Loads the imported part and pushes it on the stack.
-    fn open(&mut self, import: &Import) -> Option<ImportTarget> {
+    fn open(&mut self, import: &Import, place: ImportPlace) -> Option<ImportTarget> {
         // The typed view has reported the empty `src`.
         if import.src.is_empty() {
             return None;
@@ -301,7 +291,7 @@ impl Loader<'_, '_> {
             .last()
             .map_or(0, |last| SourceMap::next_base(last.base, last.text.len()));
         let index = self.parts.len();
-        let target = classify(&imported.text, &imported.name, index);
+        let target = classify(&imported.text, &imported.name, place, index);
         self.targets.insert(import.span.start, target);
         self.stack.push(Step {
             id: imported.id,

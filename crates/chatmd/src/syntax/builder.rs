@@ -33,6 +33,28 @@ const UNCLOSED_SHOWN: usize = 4;
 /// assert_eq!(tree.outline(), "user\n  \"See \"\n  doc src=\"a.md\" local\n");
 /// ```
 pub fn parse(text: &str) -> Tree<'_> {
+    if let Some(tree) = too_large(text) {
+        return tree;
+    }
+    let mut builder = Builder::new(text);
+    Lexer::new(text).run(|lexeme| builder.push(lexeme));
+    builder.finish()
+}
+
+/// Builds the tree of tokens that tile the text.
+pub(crate) fn parse_lexemes(text: &str, lexemes: impl FnOnce() -> Vec<Lexeme>) -> Tree<'_> {
+    if let Some(tree) = too_large(text) {
+        return tree;
+    }
+    let mut builder = Builder::new(text);
+    for lexeme in lexemes() {
+        builder.push(lexeme);
+    }
+    builder.finish()
+}
+
+/// Returns the tree of a text whose offsets a slot cannot contain.
+fn too_large(text: &str) -> Option<Tree<'_>> {
     if u32::try_from(text.len()).is_err() {
         let error = Diagnostic::error(
             DiagnosticCode::SourceTooLarge,
@@ -40,11 +62,9 @@ pub fn parse(text: &str) -> Tree<'_> {
             Span::empty(0),
         );
         let slots = vec![Slot::new(TokenKind::Text, 0, 0)];
-        return Tree::new(text, slots, vec![error]);
+        return Some(Tree::new(text, slots, vec![error]));
     }
-    let mut builder = Builder::new(text);
-    Lexer::new(text).run(|lexeme| builder.push(lexeme));
-    builder.finish()
+    None
 }
 
 struct Builder<'a> {

@@ -88,7 +88,22 @@ pub(crate) struct Lexer<'a> {
     next_close: Option<(usize, Option<usize>)>,
     raw_close: memmem::Finder<'static>,
     comment_close: memmem::Finder<'static>,
+    /// The markup that ends, for a fragment.
+    fragment: Option<FragmentEnds>,
 }
+
+/// The limits of markup in a fragment, whose unterminated markup is text.
+struct FragmentEnds {
+    /// The last `|RAW`.
+    last_raw: Option<usize>,
+    /// The last `-->`.
+    last_comment: Option<usize>,
+    /// The number of further tags with an error that are searched for their end.
+    searches: usize,
+}
+
+/// The number of tags with an error in a fragment after which all tags are text.
+const FRAGMENT_SEARCHES: usize = 100;
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
@@ -101,6 +116,21 @@ impl<'a> Lexer<'a> {
             next_close: None,
             raw_close: memmem::Finder::new(RAW_CLOSE),
             comment_close: memmem::Finder::new(COMMENT_CLOSE),
+            fragment: None,
+        }
+    }
+
+    /// Creates a lexer of text for a message.
+    ///
+    /// Only tags of elements inside messages are markup. Markup without an end is text.
+    pub(crate) fn of_fragment(text: &'a str) -> Self {
+        Self {
+            fragment: Some(FragmentEnds {
+                last_raw: text.rfind(RAW_CLOSE),
+                last_comment: text.rfind(COMMENT_CLOSE),
+                searches: FRAGMENT_SEARCHES,
+            }),
+            ..Self::new(text)
         }
     }
 
@@ -142,7 +172,10 @@ impl<'a> Lexer<'a> {
             };
             let found = if self.bytes.get(at) == Some(&b'|') {
                 let opener = at.saturating_sub(3);
-                if opener >= run && self.bytes.get(opener..=at) == Some(RAW_OPEN.as_bytes()) {
+                if opener >= run
+                    && self.bytes.get(opener..=at) == Some(RAW_OPEN.as_bytes())
+                    && self.ends(|ends| ends.last_raw, at + 1)
+                {
                     Ok(self.raw(opener))
                 } else {
                     Err(at + 1)
@@ -196,16 +229,43 @@ impl<'a> Lexer<'a> {
             return Err(last + 1);
         }
         match self.bytes.get(at + 1) {
-            Some(b'!') if rest.starts_with(COMMENT_OPEN.as_bytes()) => Ok(self.comment(at)),
+            Some(b'!')
+                if rest.starts_with(COMMENT_OPEN.as_bytes())
+                    && self.ends(|ends| ends.last_comment, at + COMMENT_OPEN.len()) =>
+            {
+                Ok(self.comment(at))
+            }
             Some(b'/') if self.bytes.get(at + 2).copied().is_some_and(is_first) => {
                 Err(self.unknown(at))
             }
             Some(&byte) if is_first(byte) => match self.opener(at) {
-                Some(lexeme) => Ok(lexeme),
+                Some(lexeme) => match &mut self.fragment {
+                    Some(ends) if lexeme.problem.is_some() => {
+                        ends.searches -= 1;
+                        Err(at + 1)
+                    }
+                    _ => Ok(lexeme),
+                },
                 None => Err(self.unknown(at)),
             },
             _ => Err(at + 1),
         }
+    }
+
+    /// Returns whether markup that begins before `from` has an end; always `true` in a document.
+    fn ends(&self, last: impl Fn(&FragmentEnds) -> Option<usize>, from: usize) -> bool {
+        let Some(ends) = &self.fragment else {
+            return true;
+        };
+        last(ends).is_some_and(|last| last >= from)
+    }
+
+    /// Returns whether a tag is markup here.
+    fn recognises(&self, tag: Tag) -> bool {
+        let Some(ends) = &self.fragment else {
+            return true;
+        };
+        tag.is_inline() && ends.searches > 0
     }
 
     /// Returns the tag and the end of the recognised closing tag at `at`.
@@ -213,7 +273,8 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(at + 1) != Some(&b'/') {
             return None;
         }
-        let (tag, name_end) = Tag::at(self.bytes, at + 2)?;
+        let found = Tag::at(self.bytes, at + 2);
+        let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         let end = skip_spaces(self.bytes, name_end, self.bytes.len());
         (self.bytes.get(end) == Some(&b'>')).then_some((tag, end + 1))
     }
@@ -223,7 +284,8 @@ impl<'a> Lexer<'a> {
         if self.last_close.is_none_or(|last| at > last) {
             return None;
         }
-        let (tag, name_end) = Tag::at(self.bytes, at + 1)?;
+        let found = Tag::at(self.bytes, at + 1);
+        let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         match self.bytes.get(name_end) {
             Some(b'>') => {
                 return Some(Lexeme::new(TokenKind::Open(tag), at, name_end + 1));

@@ -3,6 +3,7 @@
 pub(crate) mod advice;
 pub(crate) mod attributes;
 pub(crate) mod builder;
+pub(crate) mod fragment;
 pub(crate) mod lexer;
 mod outline;
 pub(crate) mod tag;

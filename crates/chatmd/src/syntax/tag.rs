@@ -107,6 +107,11 @@ impl Tag {
         matches!(self, Self::Config | Self::Tool)
     }
 
+    /// Returns whether the element has a meaning inside a message.
+    pub(crate) const fn is_inline(self) -> bool {
+        matches!(self, Self::Doc | Self::Img | Self::Agent | Self::Import)
+    }
+
     /// Returns whether the element consists of attributes and is written `<name …/>`.
     pub const fn is_stub(self) -> bool {
         matches!(

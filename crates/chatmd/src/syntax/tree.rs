@@ -83,6 +83,12 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// Removes the findings.
+    pub(crate) fn without_findings(mut self) -> Self {
+        self.diagnostics.clear();
+        self
+    }
+
     /// Returns the parsed text.
     pub fn source(&self) -> &'a str {
         self.text

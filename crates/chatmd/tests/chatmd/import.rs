@@ -39,6 +39,24 @@ fn what_an_import_contributes_depends_on_what_it_names_and_where_it_stands() {
             "<doc src=\"d.txt\" local/>\n<doc src=\"d.txt\" local/>\n",
         ),
         ("talk.md", "<user>one</user>\n<assistant>two</assistant>\n"),
+        (
+            "mentions.md",
+            "Open `<user>` or </agent>, <doc/>, <img src=\"\"/>, <!-- a\n<doc src=\"d.txt\"/> -->`RAW|`, \
+             `<!--`; <user>x</user> <doc src=\"d.txt\" local/> </doc> <agent src=\"a\">\n",
+        ),
+        (
+            "quotes.md",
+            "<doc src=\"a <!-- secret --> <doc src='d.txt' local></doc> <user>open",
+        ),
+        (
+            "begins.md",
+            "<user> is a tag. <!-- secret --><doc src=\"d.txt\" local/>",
+        ),
+        (
+            "nested.md",
+            "<agent src=\"x\"><doc src=\"d.txt\" local></doc></doc>\
+             <doc src=\"d.txt\" local/>",
+        ),
         ("d.txt", "data"),
         ("sub/outer.md", "<import src=\"inner.md\"/>"),
         ("sub/inner.md", "<user>inner</user>"),
@@ -94,6 +112,30 @@ fn what_an_import_contributes_depends_on_what_it_names_and_where_it_stands() {
             "<user>x<import src=\"absent.md\"/></user>",
             &["user: x"],
             &[DiagnosticCode::MdDocumentUnreadable],
+        ),
+        // Tags that prose mentions are text; what is complete counts, and comments never do.
+        (
+            "<system><import src=\"mentions.md\"/></system>",
+            &[
+                "system: Open `<user>` or </agent>, <doc/>, <img src=\"\"/>, \
+                 `RAW|`, `<!--`; <user>x</user> data </doc> <agent src=\"a\">\n",
+            ],
+            &[],
+        ),
+        (
+            "<system><import src=\"quotes.md\"/></system>",
+            &["system: <doc src=\"a  data <user>open"],
+            &[],
+        ),
+        (
+            "<system><import src=\"begins.md\"/></system>",
+            &["system: <user> is a tag. data"],
+            &[],
+        ),
+        (
+            "<system><import src=\"nested.md\"/></system>",
+            &["system: <agent src=\"x\">data</doc>data"],
+            &[],
         ),
         // Elsewhere an import is text.
         (
