@@ -8,8 +8,10 @@ use logue_source::{Diagnostic, Span};
 
 use crate::document::element::Document;
 use crate::edit::replacement::{Replacement, apply};
+use crate::line_end::tree_line_end;
 use crate::syntax::attributes::{fits_double_quotes, write_value};
 use crate::syntax::builder::parse;
+
 use crate::syntax::lexer::TokenKind;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{ElementNode, Tree};
@@ -27,8 +29,8 @@ use crate::syntax::whitespace::is_blank;
 ///   stays unchanged.
 /// - `<doc …></doc>` and similar elements of white space become `<doc …/>`.
 /// - Trivia before a RAW block has at most one blank line, and no white space at the ends of lines.
-/// - Line ends of all these are `\r\n` in a text without a lone `\n`, and `\n` otherwise. A byte order
-///   mark, which other readers treat as text, is removed.
+/// - Line ends of all these are those of the file ([`line_end`](crate::line_end)). A byte order mark,
+///   which other readers treat as text, is removed.
 ///
 /// The meaning of the document does not change, and formatting is idempotent. A text without elements
 /// stays unchanged. Linear in the text.
@@ -64,20 +66,11 @@ pub fn format_changes(tree: &Tree<'_>) -> Result<Vec<Replacement>, Vec<Diagnosti
     }
     let mut layout = Layout {
         tree,
-        newline: newline(tree.source()),
+        newline: tree_line_end(tree),
         changes: Vec::new(),
     };
     layout.top_level();
     Ok(layout.changes)
-}
-
-/// Returns the line end of a text: `\r\n` if all lines end with it.
-fn newline(text: &str) -> &'static str {
-    let bytes = text.as_bytes();
-    let mut ends = memchr::memchr_iter(b'\n', bytes).peekable();
-    let windows = ends.peek().is_some()
-        && ends.all(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\r'));
-    if windows { "\r\n" } else { "\n" }
 }
 
 /// The kind of a top-level part.

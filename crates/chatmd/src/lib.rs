@@ -45,6 +45,7 @@ mod findings;
 mod format;
 mod import;
 mod json;
+mod line_end;
 pub mod refine;
 mod repair;
 mod suggest;
@@ -64,6 +65,7 @@ pub use evaluate::{
 };
 pub use format::{format, format_changes};
 pub use import::{ExpandedDocument, ImportTarget, MAX_IMPORT_DEPTH, SourcePart, load, source_map};
+pub use line_end::{line_end, with_line_ends};
 pub use repair::{Change, Repair, RepairKind, repair};
 pub use suggest::suggest;
 pub use syntax::{

@@ -126,8 +126,10 @@ impl TranscriptFile {
             },
             _ => failed(error),
         })?;
+        let mut writing = TranscriptFormat::beside(&folder, name);
+        writing.follow_line_ends(content);
         Ok(Self {
-            writing: TranscriptFormat::beside(&folder, name),
+            writing,
             path: folder.path().join(name),
             name: name.to_owned(),
             folder,
@@ -146,8 +148,10 @@ impl TranscriptFile {
         let (content, seen) =
             read_locked(&mut file).map_err(|error| io_error(&path, "read", error))?;
         let held = Some(Held { file, seen });
+        let mut writing = TranscriptFormat::beside(&folder, &name);
+        writing.follow_line_ends(&content);
         Ok(Self {
-            writing: TranscriptFormat::beside(&folder, &name),
+            writing,
             folder,
             name,
             path,
@@ -323,7 +327,7 @@ impl TranscriptFile {
                 .split_at(self.content.len().saturating_sub(behind));
             let mut content = before.to_vec();
             if !content.is_empty() && !content.ends_with(b"\n") {
-                content.push(b'\n');
+                content.extend_from_slice(self.writing.line_end().as_bytes());
             }
             content.extend_from_slice(added.as_bytes());
             content.extend_from_slice(behind);

@@ -26,6 +26,7 @@ pub(crate) struct TranscriptFormat {
     reasoning_count: usize,
     redaction: Redaction,
     form: Form,
+    line_end: &'static str,
 }
 
 /// The language of a transcript.
@@ -48,6 +49,7 @@ impl TranscriptFormat {
             reasoning_count: 0,
             redaction: Redaction::default(),
             form: Form::default(),
+            line_end: "\n",
         }
     }
 
@@ -61,6 +63,11 @@ impl TranscriptFormat {
 
     pub(crate) fn set_reasoning_count(&mut self, count: usize) {
         self.reasoning_count = count;
+    }
+
+    /// Sets the line ends of ChatMD elements to those of the content.
+    pub(crate) fn follow_line_ends(&mut self, content: &[u8]) {
+        self.line_end = std::str::from_utf8(content).map_or("\n", chatmd::line_end);
     }
 
     pub(crate) fn redact(&mut self, redaction: Redaction) {
@@ -122,7 +129,7 @@ impl TranscriptFormat {
         for element in elements {
             text.push_str(&self.as_it_is(element, held)?);
         }
-        Ok(text)
+        Ok(chatmd::with_line_ends(text, self.line_end))
     }
 
     fn as_it_is(
@@ -154,6 +161,14 @@ impl TranscriptFormat {
                 )
             }
         })
+    }
+
+    /// Returns the line end that separates new items from the content.
+    pub(crate) fn line_end(&self) -> &'static str {
+        match self.form {
+            Form::ChatMd => self.line_end,
+            Form::OpenChatMl => "\n",
+        }
     }
 
     /// Formats a part of a response; other kinds of blocks give no text.

@@ -101,7 +101,14 @@ fn layout_becomes_canonical() {
         ),
         (
             "<user>a\r\nb\n</user>\r\n\r\n<user>c</user>\r\n",
-            "<user>a\r\nb\n</user>\n\n<user>c</user>\n",
+            "<user>a\r\nb\n</user>\r\n\r\n<user>c</user>\r\n",
+        ),
+        // Lines of a message do not decide about those between elements.
+        ("\r\n<user>a\nb</user>", "<user>a\nb</user>\r\n"),
+        ("<user>a\r\nb</user>\n", "<user>a\r\nb</user>\n"),
+        (
+            "<user>RAW|a\nb|RAW\r\n</user>",
+            "<user>RAW|a\nb|RAW\r\n</user>\r\n",
         ),
     ];
     for (text, expected) in table {
