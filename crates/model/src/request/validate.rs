@@ -14,7 +14,7 @@ use crate::{Category, ModelRequest, ProviderError, ToolChoice};
 impl ModelRequest<'_> {
     /// Validates the request; every provider calls this before sending.
     ///
-    /// The messages begin with a system or user message and end with a user message or a tool result.
+    /// The messages end with a user message or a tool result.
     /// Each message is valid for its role. The calls of a message are followed by exactly one result
     /// each, before any other message. A tool choice requires tools, and a chosen tool must be offered.
     /// The response schema has an object at its root. The time is linear in the conversation.
@@ -52,7 +52,7 @@ impl ModelRequest<'_> {
 }
 
 fn check_messages(messages: &[ChatMessage]) -> Result<(), ProviderError> {
-    let (Some(first), Some(last)) = (messages.first(), messages.last()) else {
+    let Some(last) = messages.last() else {
         return Err(invalid("the conversation is empty").with_help("add a user message"));
     };
     // The calls of the latest assistant message without a result.
@@ -85,13 +85,6 @@ fn check_messages(messages: &[ChatMessage]) -> Result<(), ProviderError> {
     }
     if let Some(id) = open.first() {
         return Err(missing_result(caller, id));
-    }
-    if !matches!(first.role, Role::System | Role::User) {
-        return Err(at(
-            0,
-            first,
-            "a conversation must begin with a system or user message",
-        ));
     }
     if !matches!(last.role, Role::User | Role::Tool) {
         let index = messages.len() - 1;

@@ -49,10 +49,8 @@ fn conversations() -> Vec<(Vec<ChatMessage>, Option<&'static str>)> {
             None,
         ),
         (vec![], Some("the conversation is empty")),
-        (
-            vec![said(), user()],
-            Some("messages[0] (assistant): a conversation must begin with"),
-        ),
+        (vec![said(), user()], None),
+        (vec![system(), said(), user()], None),
         (
             vec![result("a"), user()],
             Some("messages[0] (tool): it has no preceding call `a`"),
