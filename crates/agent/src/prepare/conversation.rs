@@ -1,6 +1,6 @@
 //! The conversation that a turn starts from.
 
-use logue_message::{ChatMessage, Content, Role};
+use logue_message::{ChatMessage, Content, Role, repair_history};
 
 use crate::prepare::error::PrepareError;
 use crate::prepare::source::History;
@@ -30,6 +30,8 @@ impl Conversation {
         let mut additions = prompt.unanswered_calls();
         let mut messages = prompt.messages.clone();
         messages.extend(additions.iter().filter_map(TranscriptItem::to_message));
+        // A result belongs to its call, and the call stays where the file has it.
+        let (mut messages, _) = repair_history(messages);
         match message {
             None => require_results(prompt, name)?,
             Some(message) if is_repeated(message, messages.last(), redaction) => {
