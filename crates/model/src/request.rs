@@ -119,6 +119,27 @@ pub struct SamplingSettings {
 }
 
 impl SamplingSettings {
+    /// Returns the settings, with those of `other` for the absent ones.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            temperature: self.temperature.or(other.temperature),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+            reasoning_effort: self
+                .reasoning_effort
+                .or_else(|| other.reasoning_effort.clone()),
+            top_p: self.top_p.or(other.top_p),
+            seed: self.seed.or(other.seed),
+            frequency_penalty: self.frequency_penalty.or(other.frequency_penalty),
+            presence_penalty: self.presence_penalty.or(other.presence_penalty),
+            stop: if self.stop.is_empty() {
+                other.stop.clone()
+            } else {
+                self.stop
+            },
+        }
+    }
+
     /// Returns the secondary settings that are present, by their common wire names.
     ///
     /// These are all settings except `temperature`, `max_tokens` and `reasoning_effort`.

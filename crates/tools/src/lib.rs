@@ -107,4 +107,4 @@ pub use tool::{APPROVAL_STALE, Preview, Provenance, Tool, ToolInvocation, ToolRe
 pub use tool_source::{
     ServerAccess, ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
 };
-pub use toolbox::{Toolbox, ToolboxError};
+pub use toolbox::{Toolbox, ToolboxError, with_note};

@@ -30,13 +30,16 @@ impl std::fmt::Debug for Toolbox {
 /// Maximum length of a tool name that model servers accept.
 pub(crate) const MAX_NAME_LEN: usize = 64;
 
-/// A tool with another name.
-struct Renamed {
+/// Maximum length of a note about a tool, in bytes.
+const MAX_NOTE_LEN: usize = 2048;
+
+/// A tool with another definition.
+struct Redefined {
     definition: ToolDefinition,
     tool: Arc<dyn Tool>,
 }
 
-impl Tool for Renamed {
+impl Tool for Redefined {
     fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
@@ -68,6 +71,16 @@ impl Tool for Renamed {
     fn fingerprint<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<String>> {
         self.tool.fingerprint(call)
     }
+}
+
+/// Appends the note of a prompt to the description of a tool.
+///
+/// At most 2 KiB of the note are used.
+pub fn with_note(tool: Arc<dyn Tool>, note: &str) -> Arc<dyn Tool> {
+    let mut definition = tool.definition().clone();
+    let note = &note[..note.floor_char_boundary(MAX_NOTE_LEN)];
+    definition.description = format!("{}\n\nNote from the prompt: {note}", definition.description);
+    Arc::new(Redefined { definition, tool })
 }
 
 /// An error of adding a tool.
@@ -160,7 +173,7 @@ impl Toolbox {
         if free(all, &name) {
             let mut definition = tool.definition().clone();
             definition.name = name;
-            drop(all.add(Arc::new(Renamed { definition, tool })));
+            drop(all.add(Arc::new(Redefined { definition, tool })));
         }
     }
 

@@ -301,7 +301,10 @@ async fn assemble(
     let assistant = Assistant {
         provider: model.provider,
         model: model.name,
-        settings: prompt.settings(),
+        settings: match &scope.inherited {
+            Some(caller) if prompt.config.model.is_none() => prompt.settings().or(&caller.settings),
+            _ => prompt.settings(),
+        },
         toolbox,
         permissions,
         prefix,
@@ -327,10 +330,13 @@ fn find_model(
 ) -> Result<Model, PrepareError> {
     let named = prompt.config.model.as_deref();
     let models = &environment.models;
-    Ok(if scope.depth == 0 {
-        models.find_main(named, scope.files.roots())?
-    } else {
-        models.find(named, scope.files.roots())?
+    Ok(match (&scope.inherited, named) {
+        _ if scope.depth == 0 => models.find_main(named, scope.files.roots())?,
+        (Some(caller), None) if caller.is_main => {
+            models.find_main(caller.named.as_deref(), &caller.roots)?
+        }
+        (Some(caller), None) => models.find(caller.named.as_deref(), &caller.roots)?,
+        _ => models.find(named, scope.files.roots())?,
     })
 }
 

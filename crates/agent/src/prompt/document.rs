@@ -138,10 +138,7 @@ impl Prompt {
         if let Some(transcript) = self.transcript() {
             return transcript.settings.clone();
         }
-        SamplingSettings::default()
-            .with_temperature(self.config.temperature)
-            .with_max_tokens(self.config.max_tokens)
-            .with_reasoning_effort(self.config.reasoning_effort.clone())
+        settings_of(&self.config)
     }
 
     /// The number of reasoning records in the document.
@@ -189,6 +186,14 @@ impl Prompt {
             .filter_map(answer)
             .collect()
     }
+}
+
+/// Returns the sampling settings of a `<config>`.
+pub(crate) fn settings_of(config: &Config) -> SamplingSettings {
+    SamplingSettings::default()
+        .with_temperature(config.temperature)
+        .with_max_tokens(config.max_tokens)
+        .with_reasoning_effort(config.reasoning_effort.clone())
 }
 
 fn reasoning_count(document: &Document) -> usize {

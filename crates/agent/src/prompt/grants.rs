@@ -86,6 +86,7 @@ impl PromptScope {
             search: self.search.clone(),
             agents: self.agents.clone(),
             depth: self.depth + 1,
+            inherited: self.inherited.clone(),
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{
-    DocumentText, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind,
+    Config, DocumentText, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind,
     World as _, WorldError, WorldErrorKind, load,
 };
 use logue_message::ContentBlock;
+use logue_model::SamplingSettings;
 use logue_tools::{
-    AccessScope, BoxFuture, FetchCategory, Fetcher, SearchEngine, ShellPolicy, ToolServers,
+    AccessScope, BoxFuture, FetchCategory, Fetcher, Roots, SearchEngine, ShellPolicy, ToolServers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::prompt::document::Prompt;
+use crate::prompt::document::{Prompt, settings_of};
 use crate::prompt::file_loader::{FileLoader, network_is_off};
 use crate::turn::budget::Budget;
 
@@ -42,6 +43,20 @@ pub struct PromptScope {
     pub(crate) callers: Vec<PathBuf>,
     /// The number of enclosing agents.
     pub(crate) depth: usize,
+    /// The model and settings of the caller, for an agent.
+    pub(crate) inherited: Option<Arc<InheritedModel>>,
+}
+
+/// The model and the settings that an agent has from its caller, unless it names a model.
+#[derive(Clone, Debug)]
+pub(crate) struct InheritedModel {
+    /// The model that the caller's prompt names.
+    pub(crate) named: Option<String>,
+    /// The directories that `named` may lead to.
+    pub(crate) roots: Arc<Roots>,
+    /// Whether the caller is the prompt that the user runs, for which flags take precedence.
+    pub(crate) is_main: bool,
+    pub(crate) settings: SamplingSettings,
 }
 
 /// A call of an agent.
@@ -97,7 +112,30 @@ impl PromptScope {
             kept: Vec::new(),
             callers: files.file().map(PathBuf::from).into_iter().collect(),
             depth: 0,
+            inherited: None,
             files,
+        }
+    }
+
+    /// Sets the model and settings of the prompt as those that its agents inherit.
+    #[must_use]
+    pub(crate) fn passing_on(&self, config: &Config) -> Self {
+        let settings = settings_of(config);
+        let inherited = match (&self.inherited, &config.model) {
+            (Some(inherited), None) => InheritedModel {
+                settings: settings.or(&inherited.settings),
+                ..(**inherited).clone()
+            },
+            _ => InheritedModel {
+                named: config.model.clone(),
+                roots: Arc::clone(self.files.roots()),
+                is_main: self.depth == 0,
+                settings,
+            },
+        };
+        Self {
+            inherited: Some(Arc::new(inherited)),
+            ..self.clone()
         }
     }
 
@@ -183,6 +221,8 @@ impl PromptScope {
             return Prompt::unevaluated(loaded);
         }
         let document = loaded.document().clone();
+        let none = Config::default();
+        let scope = self.passing_on(document.config().unwrap_or(&none));
         let mut evaluator = Evaluator::new(&document);
         let mut failures = Vec::new();
         loop {
@@ -190,7 +230,7 @@ impl PromptScope {
             if requests.is_empty() {
                 break;
             }
-            for (id, answer) in self.fetch(&requests).await {
+            for (id, answer) in scope.fetch(&requests).await {
                 if let Err(error) = &answer
                     && error.kind == WorldErrorKind::Agent
                 {

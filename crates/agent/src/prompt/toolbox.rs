@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{
     Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolServerError,
-    ToolServerErrorKind, ToolSource, Toolbox,
+    ToolServerErrorKind, ToolSource, Toolbox, with_note,
 };
 
 use crate::agents::agent_tool::AgentTool;
@@ -44,10 +44,18 @@ pub async fn toolbox(
                     if builtin == Builtin::Python {
                         confined(declaration, scope.shell.of("python"))?;
                     }
-                    add(&mut toolbox, declaration, builtin.tool(&reach))?;
+                    let tool = builtin.tool(&reach);
+                    let tool = match &declaration.note {
+                        Some(note) => with_note(tool, note),
+                        None => tool,
+                    };
+                    add(&mut toolbox, declaration, tool)?;
                 }
             }
-            _ => add(&mut toolbox, declaration, tool(declaration, scope)?)?,
+            _ => {
+                let caller = scope.passing_on(&prompt.config);
+                add(&mut toolbox, declaration, tool(declaration, &caller)?)?;
+            }
         }
     }
     if let Some(transcript) = prompt.transcript() {

@@ -56,6 +56,7 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
         return None;
     }
     let value = shape.map(|shape| shape.value().into_owned());
+    let note = shape.is_none().then(|| text("description")).flatten();
     let kind = match (shape.map(Attribute::name), value) {
         (Some("mcp_server"), Some(server)) => ToolKind::McpServer {
             server,
@@ -87,6 +88,7 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
     Some(ToolDecl {
         span: node.span(),
         kind,
+        note,
     })
 }
 

@@ -10,6 +10,8 @@ pub struct ToolDecl {
     pub span: Span,
     /// Kind of the declared tool.
     pub kind: ToolKind,
+    /// The `description` of a built-in tool, which is appended to its own.
+    pub note: Option<String>,
 }
 
 /// The four shapes of a declaration (ChatMD §5.1 to §5.4).
