@@ -55,8 +55,13 @@ pub(crate) fn refuse_chatmd(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
 ///
 /// These are the files in its directory and below; for standard input, in the current directory.
 pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
+    file_world_with(path, &[])
+}
+
+/// Returns a loader that also reads the files of other directories.
+pub(crate) fn file_world_with(path: &Path, others: &[PathBuf]) -> Result<FileLoader, RootError> {
     let folder = folder_of(path);
-    let roots = Roots::new([folder.clone()])?;
+    let roots = Roots::new(std::iter::once(folder.clone()).chain(others.iter().cloned()))?;
     Ok(FileLoader::new(Arc::new(roots), &folder).with_file(path))
 }
 

@@ -47,7 +47,7 @@ pub struct PromptScope {
     pub(crate) inherited: Option<Arc<InheritedModel>>,
 }
 
-/// The model and the settings that an agent has from its caller, unless it names a model.
+/// The model and settings of a caller, for agents that name no model.
 #[derive(Clone, Debug)]
 pub(crate) struct InheritedModel {
     /// The model that the caller's prompt names.

@@ -62,7 +62,7 @@ fn keep_complete(text: &str, lexemes: &mut [Lexeme]) {
     }
 }
 
-/// Returns whether a tag whose end has `tail` bytes has the attribute `src` with a value.
+/// Returns whether a tag has a `src`; its end has `tail` bytes.
 fn names_source(text: &str, lexeme: &Lexeme, tag: Tag, tail: usize) -> bool {
     let start = lexeme.start + 1 + tag.as_str().len();
     let end = lexeme.end.saturating_sub(tail).max(start);

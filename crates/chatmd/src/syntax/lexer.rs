@@ -102,7 +102,7 @@ struct FragmentEnds {
     searches: usize,
 }
 
-/// The number of tags with an error in a fragment after which all tags are text.
+/// The number of malformed tags after which all tags of a fragment are text.
 const FRAGMENT_SEARCHES: usize = 100;
 
 impl<'a> Lexer<'a> {

@@ -9,7 +9,8 @@ use crate::language::Language;
 
 /// Check prompts and transcripts for errors
 ///
-/// Directories are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is
+/// Directories are searched for ChatMD files and transcripts in any dialect. Agents that a prompt names
+/// are checked with it. Exit status 8 if there is
 /// an error, 3 if a file cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

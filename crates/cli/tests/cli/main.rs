@@ -45,6 +45,7 @@ mod payloads;
 mod private_files;
 mod program;
 mod project_grants;
+mod prompt_files;
 mod provider_errors;
 mod providers;
 mod recovered;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chatmd::{Document, ReferenceKind};
 use logue_source::{Diagnostic, DiagnosticCode};
@@ -18,10 +18,19 @@ use crate::files::folder_of;
 /// A transcript may have lost hundreds of payloads.
 const SHOWN: usize = 20;
 
+/// Maximum number of agents that call one another and are checked.
+const MAX_AGENT_LEVELS: usize = 16;
+
 /// Returns an error for each local file that a run could not read.
-pub(super) fn unreadable_references(document: &Document, path: &Path) -> Vec<Diagnostic> {
-    let folder = folder_of(path);
-    let roots = Roots::new([folder.clone()]).ok();
+///
+/// An agent may also read the files of its `callers`.
+pub(super) fn unreadable_references(
+    document: &Document,
+    path: &Path,
+    callers: &[PathBuf],
+) -> Vec<Diagnostic> {
+    let folders = folders(path, callers);
+    let roots = Roots::new(folders.clone()).ok();
     let mut looked_at = BTreeSet::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     let mut hidden = 0_usize;
@@ -32,7 +41,7 @@ pub(super) fn unreadable_references(document: &Document, path: &Path) -> Vec<Dia
         let is_outside = roots
             .as_ref()
             .is_some_and(|roots| roots.is_outside(reference.src));
-        let (code, what, help) = match absence(&folder.join(reference.src)) {
+        let (code, what, help) = match absence_below(&folders, reference.src) {
             _ if is_outside => (
                 DiagnosticCode::OutsideRoots,
                 "is outside the directory of the prompt",
@@ -72,6 +81,58 @@ pub(super) fn unreadable_references(document: &Document, path: &Path) -> Vec<Dia
         last.help.push(more);
     }
     found
+}
+
+/// The directory of a prompt, followed by those of its callers.
+fn folders(path: &Path, callers: &[PathBuf]) -> Vec<PathBuf> {
+    let own = folder_of(path);
+    std::iter::once(own)
+        .chain(callers.iter().cloned())
+        .collect()
+}
+
+/// Returns the reason if a path is certainly not a readable file below any directory.
+fn absence_below(folders: &[PathBuf], src: &str) -> Option<&'static str> {
+    let mut reasons = folders.iter().map(|folder| absence(&folder.join(src)));
+    let first = reasons.next()??;
+    reasons.all(|reason| reason.is_some()).then_some(first)
+}
+
+/// The prompt of an agent that a checked prompt names.
+#[derive(Clone, Debug)]
+pub(super) struct AgentPrompt {
+    pub(super) path: PathBuf,
+    /// The directories of its callers, which it may read as well.
+    pub(super) callers: Vec<PathBuf>,
+}
+
+impl AgentPrompt {
+    /// Returns whether further agents of it are checked.
+    pub(super) fn has_agents(&self) -> bool {
+        self.callers.len() < MAX_AGENT_LEVELS
+    }
+}
+
+/// Returns the agents of a prompt whose files exist below its directories.
+pub(super) fn agents_of(document: &Document, path: &Path, callers: &[PathBuf]) -> Vec<AgentPrompt> {
+    let folders = folders(path, callers);
+    let Ok(roots) = Roots::new(folders.clone()) else {
+        return Vec::new();
+    };
+    let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
+    let references = document.references();
+    let agents = references.filter(|reference| reference.local && is_agent(reference.kind));
+    let below = agents.filter(|reference| !roots.is_outside(reference.src));
+    let files = below.filter_map(|reference| {
+        let mut paths = folders.iter().map(|folder| folder.join(reference.src));
+        paths.find(|path| path.is_file())
+    });
+    files
+        .map(|path| AgentPrompt {
+            path,
+            callers: folders.clone(),
+        })
+        .collect()
 }
 
 /// Returns the reason if a path is certainly not a readable file.

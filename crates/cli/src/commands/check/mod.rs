@@ -7,6 +7,7 @@ mod annotation;
 mod files;
 mod sarif;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
@@ -18,11 +19,11 @@ use crate::finding::to_json;
 
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
-use crate::commands::check::files::unreadable_references;
+use crate::commands::check::files::{AgentPrompt, agents_of, unreadable_references};
 use crate::commands::check::sarif::Sarif;
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
-use crate::files::{file_world, find_files};
+use crate::files::{file_world_with, find_files};
 use crate::language::Language;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
@@ -37,10 +38,15 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
         tally: Tally::default(),
         sarif: Sarif::default(),
         bar: bar(files.len()),
+        seen: files.iter().filter_map(Input::canonical).collect(),
+        agents: VecDeque::new(),
     };
     for file in &files {
         checker.input(file)?;
         checker.bar.inc(1);
+    }
+    while let Some(agent) = checker.agents.pop_front() {
+        checker.agent(&agent)?;
     }
     checker.bar.finish_and_clear();
     checker.end()
@@ -52,6 +58,13 @@ struct Input {
     path: Option<PathBuf>,
     /// Whether a directory search found the file; such Markdown may be prose to ignore.
     found: bool,
+}
+
+impl Input {
+    /// Returns the path without links; `None` for standard input.
+    fn canonical(&self) -> Option<PathBuf> {
+        self.path.as_ref()?.canonicalize().ok()
+    }
 }
 
 fn files(arguments: &CheckArgs) -> Result<Vec<Input>, CliError> {
@@ -112,6 +125,10 @@ struct Checker<'a> {
     tally: Tally,
     sarif: Sarif,
     bar: ProgressBar,
+    /// The canonical paths of the files and agents that are checked once.
+    seen: BTreeSet<PathBuf>,
+    /// Agents that the checked prompts name.
+    agents: VecDeque<AgentPrompt>,
 }
 
 impl Checker<'_> {
@@ -154,7 +171,7 @@ impl Checker<'_> {
                 self.report(name, path, &bytes, &read.diagnostics)
             }
             Language::Chatmd => match into_text(name, bytes) {
-                Ok(text) => self.chatmd(name, path, &text),
+                Ok(text) => self.chatmd(name, path, &text, None),
                 // The file was read, so text that is not UTF-8 is a finding.
                 Err(error) => {
                     let found = std::slice::from_ref(&*error.diagnostic);
@@ -164,14 +181,32 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a ChatMD text and the files that it references.
+    /// Checks the prompt of an agent.
+    fn agent(&mut self, agent: &AgentPrompt) -> Result<(), CliError> {
+        self.tally.files += 1;
+        let (name, path) = (agent.path.display().to_string(), Some(agent.path.as_path()));
+        let read = read_bytes(&agent.path).and_then(|bytes| into_text(&name, bytes));
+        match read {
+            Ok(text) => self.chatmd(&name, path, &text, Some(agent)),
+            Err(error) => self.unreadable(&name, path, &error),
+        }
+    }
+
+    /// Checks a ChatMD text, possibly of an agent, and the files that it references.
     ///
-    /// Text from standard input has no directory to resolve relative paths against, so its files
-    /// are not checked.
-    fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), CliError> {
+    /// Agents are checked later, each once. Text from standard input has no directory to resolve
+    /// relative paths against, so its files are not checked.
+    fn chatmd(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        text: &str,
+        agent: Option<&AgentPrompt>,
+    ) -> Result<(), CliError> {
+        let callers = agent.map_or(&[][..], |agent| &agent.callers);
         let world = path
             .filter(|_| !self.arguments.no_file_checks)
-            .and_then(|path| file_world(path).ok());
+            .and_then(|path| file_world_with(path, callers).ok());
         let (Some(mut world), Some(path)) = (world, path) else {
             return self.report(name, path, text.as_bytes(), &chatmd::check(text));
         };
@@ -182,7 +217,16 @@ impl Checker<'_> {
                 finding.code = DiagnosticCode::MissingFile;
             }
         }
-        found.extend(unreadable_references(loaded.document(), path));
+        found.extend(unreadable_references(loaded.document(), path, callers));
+        if agent.is_none_or(AgentPrompt::has_agents) {
+            let agents = agents_of(loaded.document(), path, callers);
+            for agent in agents {
+                let real = agent.path.canonicalize();
+                if real.is_ok_and(|real| self.seen.insert(real)) {
+                    self.agents.push_back(agent);
+                }
+            }
+        }
         found.sort_by_key(|finding| finding.primary.start);
         let map = loaded.source_map();
         found.iter().try_for_each(|finding| {
