@@ -72,7 +72,7 @@ pub async fn prepare(
         scope,
         permissions,
         requests,
-    } = load_prompt(environment, &source).await?;
+    } = Box::pin(load_prompt(environment, &source)).await?;
     let mut prepared = assemble(environment, &source, prompt, scope, permissions).await?;
     prepared.assistant.earlier_requests = requests;
     Ok(prepared)
