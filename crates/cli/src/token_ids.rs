@@ -6,8 +6,21 @@ use serde_json::Value;
 use crate::exit::CliError;
 use crate::files::json_cause;
 
-/// Parses token ids from a JSON array, or from numbers separated by white space.
+/// Parses ids of the vocabulary: a JSON array, or numbers separated by white space.
 pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
+    parsed_ids(name, text, |id| logue_o200k::token_bytes(id).is_some())
+}
+
+/// Parses ids like [`ids_of`], also those that the vocabulary does not have.
+pub(crate) fn any_ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
+    parsed_ids(name, text, |_| true)
+}
+
+fn parsed_ids(
+    name: &str,
+    text: &[u8],
+    is_known: impl Fn(u32) -> bool,
+) -> Result<Vec<u32>, CliError> {
     let wrong = |what: &str| {
         let shown: String = what.chars().take(40).collect();
         CliError::user(
@@ -21,7 +34,7 @@ pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
     };
     let id = |number: Option<u64>, shown: &str| {
         let id = number.and_then(|number| u32::try_from(number).ok());
-        let known = id.filter(|id| logue_o200k::token_bytes(*id).is_some());
+        let known = id.filter(|id| is_known(*id));
         known.ok_or_else(|| wrong(shown))
     };
     let text = String::from_utf8_lossy(text);

@@ -14,7 +14,7 @@ use crate::exit::{CliError, Exit};
 use crate::files::{file_world, read_file, refuse_chatmd};
 use crate::setup::failures::source_failure;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
-use crate::token_ids::ids_of;
+use crate::token_ids::any_ids_of;
 
 pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, CliError> {
     match command {
@@ -73,7 +73,7 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, CliError> {
     }
     let (name, bytes) = read_file(&arguments.file)?;
     if arguments.tokens {
-        let ids = ids_of(&name, &bytes)?;
+        let ids = any_ids_of(&name, &bytes)?;
         let found = from_ids(&ids, arguments.start_role);
         return ignore_broken_pipe(print(&format!("{found:#}\n")));
     }

@@ -89,6 +89,21 @@ fn token_ids_are_no_openchatml() {
     );
 }
 
+#[test]
+fn ids_outside_the_vocabulary_are_reported_and_replaced() {
+    // <|start|>assistant<|channel|>final<|message|>Hello …<|return|>
+    let ids = "200006 173781 200005 17196 200008 13225 999999 4000000000 200002";
+    let printed = logue(&["debug", "frames", "--tokens", "-"], ids);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["messages"][0]["content"], "Hello\u{FFFD}\u{FFFD}");
+    let found = &printed["diagnostics"][0];
+    assert_eq!(
+        found["message"],
+        "the token id 999999 is not in the vocabulary"
+    );
+    assert_eq!(printed["diagnostics"].as_array().unwrap().len(), 1);
+}
+
 fn logue(arguments: &[&str], input: &str) -> String {
     let folder = folder(&[]);
     run_with_input(folder.path(), arguments, input).stdout

@@ -119,6 +119,12 @@ impl Header {
         Span::new(from(index).unwrap_or(end), end)
     }
 
+    /// The segment that an offset of the text is in, or that ends there.
+    pub(super) fn part_at(&self, offset: usize) -> Span {
+        let behind = self.segments.partition_point(|one| one.from <= offset);
+        self.part(behind.saturating_sub(1))
+    }
+
     /// The input place of an offset of the text.
     pub(super) fn place(&self, offset: usize) -> usize {
         let behind = self.anchors.partition_point(|(text, _)| *text <= offset);

@@ -81,7 +81,7 @@ impl IdStream {
             self.machine.text(name.as_bytes(), at.start, sink);
         } else {
             let at = self.advance('\u{FFFD}'.len_utf8());
-            self.machine.bad(at, sink);
+            self.machine.unknown_id(id, at, sink);
         }
     }
 

@@ -171,8 +171,20 @@ impl Machine {
         }
     }
 
-    /// Bytes that are not text, such as an unknown id: one U+FFFD.
-    pub(super) fn bad(&mut self, at: Span, sink: &mut Sink<'_>) {
+    /// An id that the vocabulary does not have: one U+FFFD.
+    ///
+    /// The first one of a body is reported, and each one outside.
+    pub(super) fn unknown_id(&mut self, id: u32, at: Span, sink: &mut Sink<'_>) {
+        if self.state != State::Body || !std::mem::replace(&mut self.not_utf8, true) {
+            let message = format!("the token id {id} is not in the vocabulary");
+            let found = Diagnostic::warning(DiagnosticCode::ParseStrayToken, message, at);
+            self.report(
+                found
+                    .with_expected("an id of `o200k_harmony`")
+                    .with_help("it is shown as U+FFFD"),
+                sink,
+            );
+        }
         if self.state == State::Body {
             self.flush(at.start, sink);
             self.replace(at, sink);
@@ -357,6 +369,19 @@ impl Machine {
                     _ if token == ControlToken::Channel => self.continue_header(token, at),
                     _ => self.control(control, at, sink),
                 }
+            }
+            Control::Token(ControlToken::Message) => {
+                let found = Diagnostic::error(
+                    DiagnosticCode::ParseStrayToken,
+                    "`<|message|>` is in a message's body",
+                    at,
+                );
+                self.report(
+                    found
+                        .with_expected("text or a stop token")
+                        .with_help("the token is dropped, and the text around it is joined"),
+                    sink,
+                );
             }
             Control::Token(token) => {
                 let found = Diagnostic::error(

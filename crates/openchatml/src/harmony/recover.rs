@@ -12,7 +12,7 @@ use super::event::MessageHeader;
 use super::header::{Header, SegmentKind};
 use super::words;
 use crate::read::attributes::is_false_address;
-use crate::syntax::vocabulary::{Channel, FrameRole};
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 
 /// Maximum number of findings of one header.
 const MAX_NOTES: usize = 16;
@@ -40,6 +40,7 @@ pub(super) fn read(
     let mut reader = Reader {
         header,
         broken,
+        tools,
         head: MessageHeader::new(role),
         notes: Vec::new(),
         channel: None,
@@ -53,7 +54,7 @@ pub(super) fn read(
             break;
         }
     }
-    reader.finish(tools);
+    reader.finish();
     Reading {
         names_channel: reader.channel.is_some(),
         head: reader.head,
@@ -65,6 +66,7 @@ pub(super) fn read(
 struct Reader<'h> {
     header: &'h Header,
     broken: bool,
+    tools: &'h [String],
     head: MessageHeader,
     notes: Vec<Diagnostic>,
     /// The word that named the channel.
@@ -163,6 +165,10 @@ impl<'h> Reader<'h> {
                 )
                 .with_expected("`system`, `developer`, `user`, `assistant` or a tool's name")
                 .with_help(match read.role.as_str() {
+                    Some(role) if read.channel.is_some() => {
+                        let channel = read.channel.unwrap_or_default();
+                        format!("it is read as `{role}` on the channel `{channel}`")
+                    }
                     Some(role) if read.name.is_none() => format!("it is read as `{role}`"),
                     _ => {
                         "it is read as the name of a tool, which has the least authority".to_owned()
@@ -172,10 +178,22 @@ impl<'h> Reader<'h> {
         }
         self.head.role = read.role;
         self.head.name = read.name;
+        if let Some(channel) = read.channel {
+            self.head.channel = Some(channel.to_owned());
+            self.channel = Some(word);
+        }
         word.end
     }
 
-    fn channel(&mut self, token: Span, from: usize, word: Span) -> usize {
+    fn channel(&mut self, token: Span, from: usize, mut word: Span) -> usize {
+        if let Some(length) = words::addressed_channel(self.bytes(word)) {
+            self.repair(
+                word,
+                "the recipient follows the channel without white space",
+                "white space before `to=`",
+            );
+            word = Span::new(word.start, word.start + length);
+        }
         if word.start > from && !word.is_empty() {
             let blank = Span::new(from, word.start);
             self.repair(
@@ -315,6 +333,16 @@ impl<'h> Reader<'h> {
             kind,
             SegmentKind::Channel | SegmentKind::Role | SegmentKind::Implied
         );
+        let may_call = kind == SegmentKind::Channel && self.head.role == FrameRole::Assistant;
+        if !self.broken && may_call && words::is_address(bytes, self.tools) {
+            if self.head.recipient.is_some() {
+                self.twice(word, "to");
+                return Some(word.end);
+            }
+            self.repair(word, "the recipient has no `to=`", "`to=` before it");
+            self.head.recipient = Some(self.string(word));
+            return Some(word.end);
+        }
         let is_type = words::content_type_length(bytes) == bytes.len()
             && Channel::parse(bytes) == Channel::Unknown;
         if self.broken || !free || !is_type || self.head.content_type.is_some() {
@@ -360,6 +388,12 @@ impl<'h> Reader<'h> {
             let tail = Span::new(value.end, word.end);
             self.junk(tail);
         }
+        if value.is_empty()
+            && name == "to"
+            && let Some(end) = self.separated_recipient(word)
+        {
+            return Some(end);
+        }
         if value.is_empty() {
             let code = if name == "to" {
                 DiagnosticCode::CallSchema
@@ -396,6 +430,24 @@ impl<'h> Reader<'h> {
         Some(end)
     }
 
+    /// Reads the recipient after `to=` and white space; returns the next offset.
+    fn separated_recipient(&mut self, word: Span) -> Option<usize> {
+        let part = self.header.part_at(word.start);
+        let next = self.next_word(word.end, part.end);
+        let bytes = self.bytes(next);
+        let is_name = words::is_address(bytes, self.tools) || bytes == b"assistant";
+        if self.broken || !is_name || self.head.recipient.is_some() {
+            return None;
+        }
+        self.repair(
+            word.join(next),
+            "white space before the recipient",
+            "the recipient immediately after `to=`",
+        );
+        self.head.recipient = Some(self.string(next));
+        Some(next.end)
+    }
+
     /// A value up to what cannot belong to it: markup, and JSON where the header broke off.
     fn cut(&self, value: Span) -> Span {
         let bytes = self.bytes(value);
@@ -410,7 +462,7 @@ impl<'h> Reader<'h> {
     }
 
     /// Findings that require the complete header.
-    fn finish(&mut self, tools: &[String]) {
+    fn finish(&mut self) {
         if !self.head.sound {
             self.head.channel = None;
         }
@@ -421,8 +473,9 @@ impl<'h> Reader<'h> {
                 "`<|message|>`",
             );
         }
+        self.check_call_channel();
         let recipient = self.head.recipient.as_deref().unwrap_or_default();
-        if let Some((tool, glued)) = words::unglue(recipient, tools) {
+        if let Some((tool, glued)) = words::unglue(recipient, self.tools) {
             let start = self.header.start;
             self.note(
                 Diagnostic::warning(
@@ -439,6 +492,26 @@ impl<'h> Reader<'h> {
             self.head
                 .content_type
                 .get_or_insert_with(|| glued.to_owned());
+        }
+    }
+
+    /// Reports a function call on the channel of reasoning (OpenChatML 2.2 §8.3).
+    fn check_call_channel(&mut self) {
+        let function = self.head.recipient.as_deref();
+        let is_function = function.is_some_and(|name| name.starts_with(FUNCTIONS));
+        let is_reasoning = self.head.known_channel() == Channel::Analysis;
+        let (Some(word), true) = (self.channel, is_function && is_reasoning) else {
+            return;
+        };
+        if self.head.role == FrameRole::Assistant {
+            let message = "a function is called on `analysis`";
+            let place = self.span(word);
+            let found = Diagnostic::warning(DiagnosticCode::CallOutsideCommentary, message, place);
+            self.note(
+                found
+                    .with_expected("`commentary`")
+                    .with_help("it is read as a call, and stays hidden"),
+            );
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct RoleWord {
     pub(super) repaired: bool,
     /// Whether the role is certain enough to be believed in a header that breaks off.
     pub(super) certain: bool,
+    /// The channel that is glued to the role, as in `assistantfinal`.
+    pub(super) channel: Option<&'static str>,
 }
 
 /// Reads the word in a role's place.
@@ -28,6 +30,7 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
         name: name.map(str::to_owned),
         repaired,
         certain: true,
+        channel: None,
     };
     let (first, name) = text
         .split_once(':')
@@ -39,6 +42,13 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
         }
         FrameRole::Other => {}
         role => return read(role, name, false),
+    }
+    if let Some(channel) = glued_channel(&text) {
+        return RoleWord {
+            channel: Some(channel),
+            certain: false,
+            ..read(FrameRole::Assistant, None, true)
+        };
     }
     let lower = first.to_ascii_lowercase();
     for role in [FrameRole::Assistant, FrameRole::User, FrameRole::Tool] {
@@ -61,7 +71,41 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
         name: Some(text.into_owned()),
         repaired: !known_form,
         certain: known_form,
+        channel: None,
     }
+}
+
+/// The channel after `assistant`, where a server left the tokens between them out.
+fn glued_channel(word: &str) -> Option<&'static str> {
+    let rest = word.strip_prefix("assistant")?;
+    let known = [Channel::Analysis, Channel::Commentary, Channel::Final];
+    let mut names = known.into_iter().filter_map(Channel::as_str);
+    names.find(|name| *name == rest)
+}
+
+/// Returns whether a word without `to=` is the recipient of a call: a function or a declared tool.
+pub(super) fn is_address(word: &[u8], tools: &[String]) -> bool {
+    let Ok(text) = std::str::from_utf8(word) else {
+        return false;
+    };
+    let name = text
+        .strip_prefix(FUNCTIONS)
+        .or_else(|| text.strip_prefix("browser."));
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(may_stand_in_a_name))
+        || tools.iter().any(|tool| tool == text)
+}
+
+/// The bytes of a channel with `to=` glued to it, as in `commentaryto=functions.f`.
+///
+/// Never those of `final`, so that no text is shown that may have been meant to be hidden.
+pub(super) fn addressed_channel(word: &[u8]) -> Option<usize> {
+    let known = [Channel::Analysis, Channel::Commentary];
+    let mut names = known.into_iter().filter_map(Channel::as_str);
+    let name = names.find(|name| {
+        let rest = word.strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"to="))
+    })?;
+    Some(name.len())
 }
 
 /// The meaning of the word in a channel's place.

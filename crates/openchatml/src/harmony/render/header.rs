@@ -87,7 +87,9 @@ fn check(message: &RenderMessage, index: usize) -> Result<(), RenderError> {
                 .strip_prefix(ControlToken::Constrain.as_str())
                 .is_some_and(is_type),
             "content_type" => {
-                is_type(value) && Channel::parse(value.as_bytes()) == Channel::Unknown
+                is_type(value)
+                    && Channel::parse(value.as_bytes()) == Channel::Unknown
+                    && !words::is_address(value.as_bytes(), &[])
             }
             _ => is_value(value),
         };
