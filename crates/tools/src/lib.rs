@@ -103,7 +103,9 @@ pub use schemars;
 pub use scope::{AccessScope, WrittenFiles};
 pub use server_words::server_command;
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
-pub use tool::{APPROVAL_STALE, Preview, Provenance, Tool, ToolInvocation, ToolResult};
+pub use tool::{
+    APPROVAL_STALE, ARGUMENTS_REDACTED, Preview, Provenance, Tool, ToolInvocation, ToolResult,
+};
 pub use tool_source::{
     ServerAccess, ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
 };

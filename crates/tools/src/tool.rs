@@ -149,8 +149,12 @@ pub struct ToolResult {
 /// The code of an approved call that was not run, because its effect has changed.
 pub const APPROVAL_STALE: &str = "approval_stale";
 
+/// The code of a call that was not run, because its arguments were stored redacted.
+pub const ARGUMENTS_REDACTED: &str = "arguments_redacted";
+
 /// Codes that the text of a failed call may begin with.
-const CODES: [&str; 6] = [
+const CODES: [&str; 7] = [
+    ARGUMENTS_REDACTED,
     "E-CALL-SCHEMA",
     "E-NETWORK-DENIED",
     "E-OUTSIDE-ROOTS",

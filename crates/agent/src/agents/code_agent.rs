@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use logue_graph::IdSource;
-use logue_harness::chat::{ChatHarness, OnCrash};
+use logue_harness::chat::{ChatHarness, OnCrash, Redact};
 use logue_harness::store::SharedStore;
 use logue_harness::{Clock, RandomIds, SystemClock};
 use logue_message::ChatMessage;
 use logue_model::{Provider, SamplingSettings};
-use logue_tools::{Tool, Toolbox, ToolboxError};
+use logue_tools::{Tool, ToolboxError};
 
 use crate::permission::approver::Approver;
 use crate::permission::audit::AuditLog;
-use crate::permission::permissions::Permissions;
 use crate::permission::rules::{Permission, PermissionRule};
 use crate::transcript::item::TranscriptWriter;
-use crate::turn::assistant::{Assistant, MAX_REQUESTS};
+use crate::turn::assistant::Assistant;
 use crate::turn::budget::{Budget, SpendLimits};
 use crate::turn::chat::chat;
 use crate::turn::listener::TurnEvent;
 use crate::turn::response_requirements::ResponseRequirements;
-use crate::turn::routing::Routing;
 use crate::turn::run::{Turn, TurnError};
 
 /// An agent that is built in code, without a prompt file.
@@ -75,19 +73,7 @@ impl Agent {
     /// Starts an agent that `model` of `provider` answers for.
     pub fn builder(provider: Arc<dyn Provider>, model: impl Into<String>) -> AgentBuilder {
         AgentBuilder {
-            assistant: Assistant {
-                provider,
-                model: model.into(),
-                settings: SamplingSettings::default(),
-                toolbox: Toolbox::new(),
-                permissions: Permissions::new(),
-                prefix: Vec::new(),
-                max_requests: MAX_REQUESTS,
-                earlier_requests: 0,
-                routing: Routing::default(),
-                budget: Budget::default(),
-                requirements: ResponseRequirements::default(),
-            },
+            assistant: Assistant::new(provider, model),
             tools: Vec::new(),
         }
     }
@@ -227,6 +213,12 @@ impl AgentBuilder {
     /// Sets the requirements on the responses of a turn.
     pub fn requirements(mut self, requirements: ResponseRequirements) -> Self {
         self.assistant.requirements = requirements;
+        self
+    }
+
+    /// Removes secrets from everything that sessions store; only tools receive them.
+    pub fn redaction(mut self, redaction: Arc<dyn Redact>) -> Self {
+        self.assistant.redaction = Some(redaction);
         self
     }
 

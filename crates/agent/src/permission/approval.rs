@@ -60,6 +60,8 @@ pub(crate) struct PendingCall {
     pub(crate) fingerprint: Option<String>,
     /// The arguments that replace those of the call.
     pub(crate) edited: Option<EditedCall>,
+    /// Whether the arguments lack a text that must not be stored.
+    pub(crate) redacted: bool,
 }
 
 /// The decision of a person about a call.
@@ -130,6 +132,7 @@ impl PendingCall {
             preview: None,
             fingerprint: None,
             edited: None,
+            redacted: false,
         }
     }
 
@@ -215,6 +218,9 @@ pub(crate) fn descriptor(
             }
             if let Some(fingerprint) = &gated.fingerprint {
                 question["fingerprint"] = json!(fingerprint);
+            }
+            if gated.redacted {
+                question["redacted"] = json!(true);
             }
             if call.kind == CallKind::Custom {
                 question["kind"] = json!("custom");

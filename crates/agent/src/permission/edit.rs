@@ -17,6 +17,7 @@ pub const EDITS: &str = "edits";
 const ARGUMENTS: &str = "arguments";
 const FINGERPRINT: &str = "fingerprint";
 const SHOWN: &str = "shown";
+const REDACTED: &str = "redacted";
 
 /// The arguments with which a person replaced those of a call, checked against its tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct EditedCall {
     pub preview: Option<Preview>,
     /// The fingerprint of the edited call.
     pub(crate) fingerprint: Option<String>,
+    /// Whether the arguments lack a text that must not be stored.
+    pub(crate) is_redacted: bool,
 }
 
 /// The reason why edited arguments are not accepted.
@@ -65,6 +68,7 @@ impl EditedCall {
             arguments: edited.arguments,
             preview,
             fingerprint,
+            is_redacted: false,
         })
     }
 
@@ -94,11 +98,15 @@ impl EditedCall {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        json!({
+        let mut edit = json!({
             ARGUMENTS: self.arguments.as_str(),
             FINGERPRINT: self.fingerprint,
             SHOWN: self.preview.as_ref().map(|preview| &preview.text),
-        })
+        });
+        if self.is_redacted {
+            edit[REDACTED] = json!(true);
+        }
+        edit
     }
 
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
@@ -107,6 +115,7 @@ impl EditedCall {
             arguments: Arguments::from_text(text(ARGUMENTS)?),
             preview: text(SHOWN).map(Preview::new),
             fingerprint: text(FINGERPRINT).map(str::to_owned),
+            is_redacted: value.get(REDACTED).and_then(Value::as_bool) == Some(true),
         })
     }
 }

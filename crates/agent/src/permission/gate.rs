@@ -1,6 +1,8 @@
 //! Deciding about calls: by rules, by a person who can be asked at once, or by a signal later; and the
 //! record of each decision, without which none counts.
 
+use std::borrow::Cow;
+
 use logue_graph::{NodeContext, NodeError};
 use logue_tools::{Preview, Router};
 use serde_json::Value;
@@ -10,10 +12,12 @@ use crate::permission::approver::ApprovalRequest;
 use crate::permission::audit::{AUDIT_FAILED, AuditEdit, AuditError, AuditRecord};
 use crate::permission::decision_source::DecisionSource;
 use crate::permission::edit::{EditedCall, edit_in};
+use crate::permission::redacted_call::redacted_call;
 use crate::permission::rules::Permission;
 use crate::turn::assistant::Assistant;
 use crate::turn::continuation::repeats_interrupted;
 use crate::turn::listener::TurnEvent;
+use crate::turn::redacted::TurnRedaction;
 
 impl Assistant {
     /// Decides what can be decided now. What is left as [`Permission::Ask`] waits for a signal.
@@ -22,6 +26,7 @@ impl Assistant {
         router: &Router,
         ctx: &NodeContext<TurnEvent>,
         calls: &mut [PendingCall],
+        redaction: &TurnRedaction,
     ) {
         for gated in calls.iter_mut() {
             gated.decision = self.permissions.decide(&gated.call.name);
@@ -39,7 +44,7 @@ impl Assistant {
                 .is_some_and(|tool| !tool.is_read_only());
             if gated.decision.permission == Permission::Allow
                 && has_effects
-                && repeats_interrupted(ctx, &gated.call)
+                && repeats_interrupted(ctx, &redacted_call(redaction.redact(), &gated.call))
             {
                 gated.decision.permission = Permission::Ask;
                 gated.decision.by = DecisionSource::Interrupted;
@@ -79,7 +84,7 @@ impl Assistant {
         let decided = calls
             .iter()
             .filter(|gated| gated.decision.permission != Permission::Ask);
-        if let Err(error) = self.record(ctx, decided, None).await {
+        if let Err(error) = self.record(ctx, decided, None, redaction).await {
             for gated in calls {
                 gated.decision.permission = Permission::Deny;
                 gated.decision.by = DecisionSource::Unrecorded;
@@ -109,6 +114,7 @@ impl Assistant {
         ctx: &NodeContext<TurnEvent>,
         calls: &mut [PendingCall],
         signal: &ApprovalSignal<'_>,
+        redaction: &TurnRedaction,
     ) {
         let waited = |gated: &&PendingCall| gated.decision.permission == Permission::Ask;
         for gated in calls.iter_mut().filter(|gated| waited(&&**gated)) {
@@ -117,7 +123,8 @@ impl Assistant {
             gated.edited = edited.filter(|_| is_approved);
         }
         let decided = calls.iter().filter(waited);
-        if let Err(error) = self.record(ctx, decided, Some(signal)).await {
+        let recorded = self.record(ctx, decided, Some(signal), redaction);
+        if let Err(error) = recorded.await {
             for gated in calls {
                 gated.decision.permission = Permission::Deny;
                 gated.decision.by = DecisionSource::Unrecorded;
@@ -131,6 +138,7 @@ impl Assistant {
         ctx: &NodeContext<TurnEvent>,
         decided: impl Iterator<Item = &'a PendingCall>,
         signal: Option<&ApprovalSignal<'_>>,
+        redaction: &TurnRedaction,
     ) -> Result<(), AuditError> {
         let toolbox = self.toolbox.current().await;
         let declared = decided.filter(|gated| toolbox.get(&gated.call.name).is_some());
@@ -148,15 +156,21 @@ impl Assistant {
                     }
                 };
                 let shown = gated.preview.as_ref().map(|preview| preview.text.clone());
+                // A hash of the original would reveal a short secret.
+                let call = redacted_call(redaction.redact(), &gated.call);
+                let fingerprint = gated.fingerprint.clone();
+                let fingerprint = fingerprint.filter(|_| matches!(call, Cow::Borrowed(_)));
+                let edited = gated.edited.clone();
+                let edited = edited.map(|edited| edited.redacted(redaction.redact()));
                 AuditRecord {
                     invocation_id: ctx.invocation_id().to_owned(),
                     call_id: gated.call.id.clone(),
                     tool: gated.call.name.clone(),
-                    arguments: AuditRecord::hash_of(&gated.call),
+                    arguments: AuditRecord::hash_of(&call),
                     agent: self.permissions.agent.clone(),
-                    shown: shown.unwrap_or_else(|| gated.call.arguments.as_str().to_owned()),
-                    fingerprint: gated.fingerprint.clone(),
-                    edited: gated.edited.as_ref().map(AuditEdit::new),
+                    shown: shown.unwrap_or_else(|| call.arguments.as_str().to_owned()),
+                    fingerprint,
+                    edited: edited.as_ref().map(AuditEdit::new),
                     decision: if allowed { "allow" } else { "deny" }.to_owned(),
                     by,
                     note,

@@ -8,4 +8,5 @@ pub(crate) mod decision_source;
 pub(crate) mod edit;
 pub(crate) mod gate;
 pub(crate) mod permissions;
+pub(crate) mod redacted_call;
 pub(crate) mod rules;

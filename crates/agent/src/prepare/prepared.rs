@@ -26,6 +26,7 @@ use crate::transcript::item::{TranscriptError, TranscriptWriter};
 use crate::trust::grant::PromptDeclarations;
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::{Budget, SpendLimits};
+use crate::turn::redacted::{RedactedListener, TurnRedaction};
 use crate::turn::run::Turn;
 
 /// A prompt that is ready to answer.
@@ -105,6 +106,15 @@ pub async fn load_prompt(
     };
     let mut agents = environment.for_agents(&permissions);
     agents.budget = documents.clone();
+    if matches!(source.history, History::Session | History::Suspended)
+        && !environment.redaction.is_empty()
+    {
+        let redact = Arc::new(environment.redaction.clone());
+        agents.listener = Arc::new(RedactedListener {
+            listener: agents.listener,
+            redaction: TurnRedaction::of_session(Some(redact)),
+        });
+    }
     let scope = scope.with_runner(Arc::new(agents));
     let mut prompt = evaluate(&scope, &source).await?;
     if source.history == History::Suspended {
@@ -313,6 +323,7 @@ async fn assemble(
         routing,
         budget: environment.budget.clone(),
         requirements,
+        redaction: (!redaction.is_empty()).then(|| Arc::new(redaction.clone()) as _),
     };
     Ok(Prepared {
         assistant,

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use logue_message::{Arguments, ContentBlock, ToolCall};
+use logue_harness::chat::Redact;
 use regex::Regex;
 use serde_json::value::RawValue;
 
@@ -135,41 +135,24 @@ impl Redaction {
     pub(crate) fn element(&self, element: &TranscriptItem) -> TranscriptItem {
         match element {
             TranscriptItem::User(text) => TranscriptItem::User(self.text(text).into_owned()),
-            TranscriptItem::Answer { block, continued } => TranscriptItem::Answer {
-                block: self.block(block),
-                continued: *continued,
-            },
-            TranscriptItem::ToolCall(call) => TranscriptItem::ToolCall(self.call(call)),
+            TranscriptItem::Answer { block, continued } => {
+                let mut block = block.clone();
+                self.block(&mut block);
+                TranscriptItem::Answer {
+                    block,
+                    continued: *continued,
+                }
+            }
+            TranscriptItem::ToolCall(call) => {
+                let mut call = call.clone();
+                self.call(&mut call);
+                TranscriptItem::ToolCall(call)
+            }
             TranscriptItem::ToolResponse { call, text } => TranscriptItem::ToolResponse {
                 call: call.clone(),
                 text: self.text(text).into_owned(),
             },
         }
-    }
-
-    fn block(&self, block: &ContentBlock) -> ContentBlock {
-        let mut block = block.clone();
-        if let ContentBlock::Text {
-            text, signature, ..
-        }
-        | ContentBlock::Thinking {
-            text, signature, ..
-        } = &mut block
-            && let Cow::Owned(redacted) = self.text(text)
-        {
-            *text = redacted;
-            *signature = None;
-        }
-        block
-    }
-
-    fn call(&self, call: &ToolCall) -> ToolCall {
-        let mut call = call.clone();
-        if let Cow::Owned(redacted) = self.arguments(call.arguments.as_str()) {
-            call.arguments = Arguments::from_text(redacted);
-            call.signature = None;
-        }
-        call
     }
 
     /// Returns the matches with their placeholders, in order and without overlaps.
@@ -234,6 +217,16 @@ impl Redaction {
             Some((_, placeholder)) => string(placeholder),
             None => Cow::Borrowed(token),
         }
+    }
+}
+
+impl Redact for Redaction {
+    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Self::text(self, text)
+    }
+
+    fn arguments<'t>(&self, arguments: &'t str) -> Cow<'t, str> {
+        Self::arguments(self, arguments)
     }
 }
 

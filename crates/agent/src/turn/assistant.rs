@@ -20,8 +20,7 @@ use logue_graph::{
     CompileError, CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, IdSource, List,
     NodeContext, NodeError, StateSchema, Update,
 };
-use logue_harness::chat::TurnNote;
-use logue_harness::chat::messages_field;
+use logue_harness::chat::{Redact, TurnNote, messages_field};
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{
     ModelEvent, ModelRequest, Provider, ProviderError, SamplingSettings, StructuredProvider,
@@ -43,6 +42,7 @@ use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
 };
+use crate::turn::redacted::TurnRedaction;
 use crate::turn::request::request_messages;
 use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::{Routing, with_unique_ids};
@@ -74,6 +74,10 @@ pub struct Assistant {
     pub budget: Budget,
     /// The requirements for the answers of the turn.
     pub requirements: ResponseRequirements,
+    /// Removes secrets from everything that a session stores; only tools receive them.
+    ///
+    /// A turn with a transcript applies it to what it suspends with.
+    pub redaction: Option<Arc<dyn Redact>>,
 }
 
 impl std::fmt::Debug for Assistant {
@@ -117,6 +121,7 @@ impl Assistant {
             routing: Routing::default(),
             budget: Budget::default(),
             requirements: ResponseRequirements::default(),
+            redaction: None,
         }
     }
 
@@ -128,7 +133,25 @@ impl Assistant {
     /// # Errors
     /// Returns `CompileError` if the graph is invalid, which no input causes.
     pub fn graph(
+        self,
+        ids: impl IdSource + 'static,
+    ) -> Result<CompiledGraph<TurnEvent>, CompileError> {
+        let redaction = TurnRedaction::of_session(self.redaction.clone());
+        self.graph_with(redaction, ids)
+    }
+
+    /// Builds the graph of a turn whose messages go to a transcript.
+    pub(crate) fn transcript_graph(
+        self,
+        ids: impl IdSource + 'static,
+    ) -> Result<CompiledGraph<TurnEvent>, CompileError> {
+        let redaction = TurnRedaction::of_transcript(self.redaction.clone());
+        self.graph_with(redaction, ids)
+    }
+
+    fn graph_with(
         mut self,
+        redaction: TurnRedaction,
         ids: impl IdSource + 'static,
     ) -> Result<CompiledGraph<TurnEvent>, CompileError> {
         // Validates requests and enforces schemas for every provider.
@@ -148,6 +171,7 @@ impl Assistant {
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
+            redaction,
         });
         let (model, gate, tools) = (Arc::clone(&shared), Arc::clone(&shared), shared);
         GraphBuilder::for_events(schema)
@@ -216,6 +240,7 @@ impl Assistant {
 struct Shared {
     assistant: Assistant,
     router: Router,
+    redaction: TurnRedaction,
 }
 
 impl Shared {
@@ -227,7 +252,7 @@ impl Shared {
             let budget = &assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
             progress.recovered(continuation.recoveries);
-            if let Some(calls) = next_calls(ctx.state(), &continuation)? {
+            if let Some(calls) = next_calls(ctx.state(), &continuation, &self.redaction)? {
                 self.require_runnable(calls.iter().map(|gated| &gated.call))?;
                 let update = Update::new().with(TURN, progress.to_json());
                 return Ok(with_calls(update, &calls));
@@ -260,7 +285,11 @@ impl Shared {
         let request = assistant.requirements.applied(request, progress.requests);
         let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
         ctx.emit(TurnEvent::Asking(number));
-        let mut emit = |event: ModelEvent| emit(ctx, event);
+        let mut emit = |event: ModelEvent| {
+            if let Some(event) = turn_event(event) {
+                self.redaction.emit(ctx, event);
+            }
+        };
         let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut emit);
         let answer = answer.instrument(span.clone()).await;
@@ -272,23 +301,30 @@ impl Shared {
                 // A journal holds valid messages only, and an empty answer is not one.
                 let received = error.answer.as_ref();
                 if let Some(message) = received.filter(|message| message.validate().is_ok()) {
-                    ctx.journal(TurnNote::rejected(message)).await?;
+                    let message = self.redaction.message(message);
+                    ctx.journal(TurnNote::rejected(&message)).await?;
                 }
                 return Err(provider_failed(error));
             }
         };
         let spent = assistant.budget.answered(provider, &request, &answer);
         with_unique_ids(&mut answer.message.tool_calls);
-        let message = Arc::new(answer.message);
+        let message = Arc::new(self.redaction.message(&answer.message));
         progress.answered(answer.finish_reason, spent);
         let step = TurnNote::step(&message, &progress.as_field());
         ctx.journal(step).await?;
+        if self.redaction.withholds_pieces() && !message.text().is_empty() {
+            ctx.emit(TurnEvent::Delta(message.text()));
+        }
         ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
         self.require_runnable(message.tool_calls.iter())?;
-        let calls: Vec<PendingCall> = message
-            .tool_calls
-            .iter()
-            .map(|call| PendingCall::new(call.clone(), assistant.permissions.decide(&call.name)))
+        // The pending calls are not stored unless the turn suspends.
+        let calls = answer.message.tool_calls.into_iter();
+        let calls: Vec<PendingCall> = calls
+            .map(|call| {
+                let decision = assistant.permissions.decide(&call.name);
+                PendingCall::new(call, decision)
+            })
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -324,7 +360,18 @@ impl Shared {
     async fn gate(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let router = self.router.current().await;
-        self.assistant.decide(&router, ctx, &mut calls).await;
+        let redaction = &self.redaction;
+        self.assistant
+            .decide(&router, ctx, &mut calls, redaction)
+            .await;
+        let is_asking = |gated: &PendingCall| gated.decision.permission == Permission::Ask;
+        if let Some(redact) = redaction.redact()
+            && calls.iter().any(is_asking)
+        {
+            for gated in &mut calls {
+                gated.redact(redact, &router).await;
+            }
+        }
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
@@ -333,7 +380,7 @@ impl Shared {
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.decision.permission == Permission::Ask)
+            .filter(|gated| is_asking(gated))
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -356,7 +403,10 @@ impl Shared {
         if asks(ctx.state()) {
             let budget = &self.assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
-            self.assistant.signalled(ctx, &mut calls, &signal).await;
+            let redaction = &self.redaction;
+            self.assistant
+                .signalled(ctx, &mut calls, &signal, redaction)
+                .await;
             // The calls were decided in an earlier part of the turn; its journal no longer exists.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(TurnNote::continuation_with_starts(&message))
@@ -370,16 +420,16 @@ impl Shared {
         let unnoted = Mutex::new(None);
         let mut batch = router.batch();
         for (gated, call) in calls.iter().zip(&effective) {
-            match gated.verdict(&signal) {
+            let verdict = gated.verdict(&signal).map_err(ToolResult::failure);
+            match verdict.and_then(|()| gated.refusal().map_or(Ok(()), Err)) {
                 Ok(()) => {
                     // A concurrent call could change the approved files after their comparison.
                     let is_exclusive = router.is_exclusive(call) || gated.approved().is_some();
-                    let running = run_tool(ctx, &router, gated, call, &unnoted);
+                    let running = self.run_tool(ctx, &router, gated, call, &unnoted);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
-                Err(refusal) => {
-                    let refused = std::future::ready(ToolResult::failure(refusal));
-                    batch.add(false, Box::pin(refused));
+                Err(refused) => {
+                    batch.add(false, Box::pin(std::future::ready(refused)));
                 }
             }
         }
@@ -409,6 +459,7 @@ impl Shared {
             let notice = notice.map(|edited| edited.notice(call.kind));
             let routing = &self.assistant.routing;
             let text = routing.model_text(&outcome, notice.as_deref());
+            let text = self.redaction.result(text, routing.envelope);
             let result = ChatMessage::tool(call.id.clone(), text.clone());
             let result = Arc::new(result.with_name(call.name.clone()));
             let mut noted = progress.clone();
@@ -422,12 +473,13 @@ impl Shared {
             ctx.journal(note).await?;
             ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&result)));
             let (ok, code) = (outcome.ok, outcome.code);
-            ctx.emit(TurnEvent::ToolEnded {
+            let ended = TurnEvent::ToolEnded {
                 call,
                 ok,
                 code,
                 text,
-            });
+            };
+            self.redaction.emit(ctx, ended);
             *place = Some(result);
         }
         unrecorded(&calls)?;
@@ -443,38 +495,40 @@ impl Shared {
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
     }
-}
 
-/// Runs one permitted call in a tracing span, after its start is noted.
-///
-/// A call whose start cannot be noted does not run, and its error is left in `unnoted`.
-fn run_tool<'a>(
-    ctx: &'a NodeContext<TurnEvent>,
-    router: &'a Router,
-    gated: &'a PendingCall,
-    call: &'a ToolCall,
-    unnoted: &'a Mutex<Option<NodeError>>,
-) -> BoxFuture<'a, ToolResult> {
-    let request = ToolRequest::from(call)
-        .with_conversation(ctx.session_id())
-        .with_approval(gated.approved());
-    let request = match gated.edited {
-        Some(_) => request.with_original(&gated.call, gated.fingerprint.as_deref()),
-        None => request,
-    };
-    let running = router.call(request);
-    Box::pin(async move {
-        if let Err(error) = ctx.journal(TurnNote::started(&call.id)).await {
-            let words = format!("this call was not run: {error}");
-            *unnoted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            return ToolResult::failure(words);
-        }
-        ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));
-        let span = spans::calling(ctx, call);
-        let outcome = running.instrument(span.clone()).await;
-        spans::called(&span, &outcome);
-        outcome
-    })
+    /// Runs one permitted call in a tracing span, after its start is noted.
+    ///
+    /// A call whose start cannot be noted does not run, and its error is left in `unnoted`.
+    fn run_tool<'a>(
+        &'a self,
+        ctx: &'a NodeContext<TurnEvent>,
+        router: &'a Router,
+        gated: &'a PendingCall,
+        call: &'a ToolCall,
+        unnoted: &'a Mutex<Option<NodeError>>,
+    ) -> BoxFuture<'a, ToolResult> {
+        let request = ToolRequest::from(call)
+            .with_conversation(ctx.session_id())
+            .with_approval(gated.approved());
+        let request = match gated.edited {
+            Some(_) => request.with_original(&gated.call, gated.fingerprint.as_deref()),
+            None => request,
+        };
+        let running = router.call(request);
+        Box::pin(async move {
+            if let Err(error) = ctx.journal(TurnNote::started(&call.id)).await {
+                let words = format!("this call was not run: {error}");
+                *unnoted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                return ToolResult::failure(words);
+            }
+            let started = TurnEvent::ToolStarted(Arc::new(call.clone()));
+            self.redaction.emit(ctx, started);
+            let span = spans::calling(ctx, call);
+            let outcome = running.instrument(span.clone()).await;
+            spans::called(&span, &outcome);
+            outcome
+        })
+    }
 }
 
 /// Runs the node `approval`: suspends until a person has decided.
@@ -493,8 +547,8 @@ async fn ask_person(
     match ctx.suspend(descriptor).await {}
 }
 
-fn emit(ctx: &NodeContext<TurnEvent>, event: ModelEvent) {
-    let event = match event {
+fn turn_event(event: ModelEvent) -> Option<TurnEvent> {
+    Some(match event {
         ModelEvent::Text(text) => TurnEvent::Delta(text),
         ModelEvent::Reasoning(text) => TurnEvent::Reasoning(text),
         ModelEvent::ToolCall { name, .. } => TurnEvent::Calling(name),
@@ -516,9 +570,8 @@ fn emit(ctx: &NodeContext<TurnEvent>, event: ModelEvent) {
             spans::reasking();
             TurnEvent::Reasking { reason }
         }
-        _ => return,
-    };
-    ctx.emit(event);
+        _ => return None,
+    })
 }
 
 fn counted(count: usize, what: &str) -> String {

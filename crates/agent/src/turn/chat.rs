@@ -9,6 +9,7 @@ use logue_harness::store::SharedStore;
 
 use crate::permission::approval::{check_approval, contradiction, expired};
 use crate::permission::edit::checked_edits;
+use crate::permission::redacted_call::{redacted_decision, redacted_request};
 use crate::turn::assistant::Assistant;
 use crate::turn::listener::TurnEvent;
 use crate::turn::run::{TurnError, bucket, internal};
@@ -18,6 +19,10 @@ use crate::turn::run::{TurnError, bucket, internal};
 /// deadline counts as a denial ([`Permissions::with_timeout`](crate::Permissions::with_timeout)).
 ///
 /// A second, different decision is refused with the first one in the message.
+///
+/// With [`Assistant::redaction`], the store, the model and listeners get redacted text; only tools get
+/// the original. A call that was stored with a placeholder does not run: a signal with complete
+/// arguments runs it.
 ///
 /// Ids must differ in all processes that share the store. `on_crash` is the policy for turns whose
 /// process died.
@@ -34,10 +39,17 @@ pub fn chat(
     let router = assistant.routing.router(assistant.toolbox.clone());
     let permissions = assistant.permissions.clone();
     let checking = Arc::new((router, permissions));
+    let redaction = assistant.redaction.clone();
     let graph = assistant.graph(Arc::clone(&ids));
     let graph = graph.map_err(|error| internal(error.to_string()))?;
-    ChatHarness::builder(graph, store, clock, ids)
-        .with_classifier(bucket)
+    let mut chat = ChatHarness::builder(graph, store, clock, ids);
+    if let Some(redact) = redaction.clone() {
+        let of_payloads = Arc::clone(&redact);
+        chat = chat
+            .with_redaction(redact)
+            .with_payload_redaction(move |payload| redacted_decision(&*of_payloads, payload));
+    }
+    chat.with_classifier(bucket)
         .with_payload_check(check_approval)
         .with_payload_preparation(move |descriptor, payload| {
             let checking = Arc::clone(&checking);
@@ -48,7 +60,11 @@ pub fn chat(
         })
         .with_expiry(expired)
         .with_on_crash(on_crash)
-        .with_contradiction_check(contradiction)
+        .with_contradiction_check(move |waiting, earlier, later| match &redaction {
+            // The earlier decision is as it was stored.
+            Some(redact) => contradiction(waiting, earlier, &redacted_request(&**redact, later)),
+            None => contradiction(waiting, earlier, later),
+        })
         .build()
         .map_err(|error| internal(error.to_string()))
 }

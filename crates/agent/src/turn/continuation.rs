@@ -14,6 +14,7 @@ use crate::permission::rules::Permission;
 use crate::turn::assistant::MESSAGES;
 use crate::turn::listener::TurnEvent;
 use crate::turn::progress::calls;
+use crate::turn::redacted::TurnRedaction;
 
 /// Returns the continuation of a turn, at its first step only.
 pub(crate) fn begun_continuation(ctx: &NodeContext<TurnEvent>) -> Option<Continuation> {
@@ -34,6 +35,7 @@ pub(crate) fn is_decided(state: &State) -> bool {
 pub(crate) fn next_calls(
     state: &State,
     continuation: &Continuation,
+    redaction: &TurnRedaction,
 ) -> Result<Option<Vec<PendingCall>>, NodeError> {
     let none = List::new();
     let conversation: &List<ChatMessage> = state.list_of(MESSAGES).unwrap_or(&none);
@@ -47,7 +49,12 @@ pub(crate) fn next_calls(
         let answer = latest_first.find(|message| message.tool_calls.iter().any(is_open));
         let calls = answer.into_iter().flat_map(|answer| &answer.tool_calls);
         let calls = calls.filter(|call| is_open(call)).cloned();
-        calls.map(undecided).collect()
+        let undecided = calls.map(|call| PendingCall {
+            // The call was stored and did not run in its process.
+            redacted: redaction.is_redacted(&call),
+            ..undecided(call)
+        });
+        undecided.collect()
     };
     let has_answered = conversation.last().is_some_and(|last| {
         last.role == Role::Assistant && last.tool_calls.is_empty() && !is_pending(last)
@@ -64,7 +71,7 @@ fn undecided(call: ToolCall) -> PendingCall {
     PendingCall::new(call, decision)
 }
 
-/// Returns whether a call equals one with an unknown outcome.
+/// Returns whether a call, as it is stored, equals one with an unknown outcome.
 pub(crate) fn repeats_interrupted(ctx: &NodeContext<TurnEvent>, call: &ToolCall) -> bool {
     let Some(continuation) = Continuation::from_metadata(ctx.metadata()) else {
         return false;

@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod continuation;
 pub(crate) mod listener;
 pub(crate) mod progress;
+pub(crate) mod redacted;
 pub(crate) mod request;
 pub(crate) mod response_requirements;
 pub(crate) mod routing;

@@ -116,15 +116,17 @@ pub(crate) fn with_calls(update: Update, calls: &[PendingCall]) -> Update {
         .map(|gated| gated.decision.permission.as_str())
         .collect();
     let rulings: Vec<Value> = calls.iter().map(PendingCall::decision_to_json).collect();
+    let redacted: Vec<bool> = calls.iter().map(|gated| gated.redacted).collect();
     let calls = calls.iter().map(|gated| gated.call.clone()).collect();
-    update.with(
-        CALLS,
-        json!({
-            "message": message_of(calls).to_json(),
-            "permissions": permissions,
-            "rulings": rulings,
-        }),
-    )
+    let mut kept = json!({
+        "message": message_of(calls).to_json(),
+        "permissions": permissions,
+        "rulings": rulings,
+    });
+    if redacted.contains(&true) {
+        kept["redacted"] = json!(redacted);
+    }
+    update.with(CALLS, kept)
 }
 
 /// Returns a message that contains only calls.
@@ -173,6 +175,8 @@ pub(crate) fn calls(state: &State) -> Result<Vec<PendingCall>, NodeError> {
                 by: DecisionSource::Declared,
             };
             let mut gated = PendingCall::new(call, decision);
+            let redacted = kept.get("redacted").and_then(|all| all.get(at)?.as_bool());
+            gated.redacted = redacted.unwrap_or(false);
             gated.restore_decision(kept.get("rulings").and_then(|all| all.get(at)));
             gated
         })

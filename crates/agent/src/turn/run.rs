@@ -150,7 +150,7 @@ impl Turn {
         let ports = RunPorts::new()
             .with_journal(TranscriptJournal::new(self.transcript))
             .with_events(ListenerSink::new(listener));
-        let graph = self.assistant.graph(CountingIds::new());
+        let graph = self.assistant.transcript_graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;
         let mut start = Invocation::new(Update::new().with(MESSAGES, messages)).with_ports(ports);
         if let Some(id) = invocation_id {

@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
         }
         Ok(Ended::Suspended(turn)) => {
             let base_url = arguments.model_args.base_url.as_deref();
-            let command = resume_command(&turn.descriptor.signal_id, &arguments.store, base_url);
+            let command = resume_command(&turn.descriptor, &arguments.store, base_url);
             let pending = turn.pending.as_ref().map(ChatMessage::text);
             let id = turn.run.invocation_id();
             output.suspended(id, &turn.descriptor, pending.as_deref(), &command);

@@ -103,7 +103,7 @@ fn turn(
         if let Some(key) = &arguments.idempotency_key {
             options = options.with_idempotency_key(key);
         }
-        let message = ChatMessage::user(message);
+        let message = chat.redacted(ChatMessage::user(message));
         if is_same_command(&chat, session, &message, &options).await? {
             let turn = chat.retry_streaming(session).await;
             let turn = turn.map_err(|error| not_retried(&error))?;

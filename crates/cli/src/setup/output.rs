@@ -15,7 +15,7 @@ use logue_model::FinishReason;
 use logue_source::{
     UntrustedEscaper, escape_json, escape_line, escape_untrusted, excerpt, quote_word,
 };
-use logue_tools::APPROVAL_STALE;
+use logue_tools::{APPROVAL_STALE, ARGUMENTS_REDACTED};
 use serde_json::{Value, json};
 
 use crate::exit::{CliError, Exit};
@@ -348,7 +348,7 @@ impl Output {
                     print_error(&format!("{mark} {}\n", described(&call)));
                 }
                 let is_approved = self.state().approved.contains(&call.id);
-                if code == Some(APPROVAL_STALE) || (is_approved && !ok) {
+                if is_refused(code) || (is_approved && !ok) {
                     without_effect(&call.name, code, &text);
                 }
             }
@@ -443,11 +443,16 @@ fn cost(report: &TurnReport) -> Option<f64> {
     report.cost.map(|cost| (cost * 1e9).round() / 1e9)
 }
 
+/// Returns whether the code means that an approved call was not run.
+fn is_refused(code: Option<&str>) -> bool {
+    matches!(code, Some(APPROVAL_STALE | ARGUMENTS_REDACTED))
+}
+
 /// Warns that an approved call did not run, or failed.
 fn without_effect(name: &str, code: Option<&str>, text: &str) {
     let reason = code.and_then(|code| text.split_once(code));
     let reason = reason.map_or(text, |(_, reason)| reason.trim_start_matches(": "));
-    let what = if code == Some(APPROVAL_STALE) {
+    let what = if is_refused(code) {
         "was not run"
     } else {
         "failed"

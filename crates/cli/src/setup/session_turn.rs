@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use logue_agent::{Listener as _, TurnEvent};
-use logue_graph::RunEvent;
+use logue_graph::{RunEvent, SignalDescriptor};
 use logue_harness::chat::{
     ChatEvent, ChatTurnOutcome, ErroredTurn, RetryError, SignalError, TurnStream,
 };
@@ -12,6 +12,7 @@ use logue_message::ChatMessage;
 use logue_model::redacted_base_url;
 use logue_source::quote_word;
 use logue_store::redacted_address;
+use serde_json::Value;
 
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
@@ -64,7 +65,7 @@ pub(crate) fn report_outcome(
                     .rev()
                     .map(ChatMessage::text)
                     .next();
-                let command = resume_command(&turn.signal_descriptor.signal_id, store, base_url);
+                let command = resume_command(&turn.signal_descriptor, store, base_url);
                 let id = &turn.invocation_id;
                 output.suspended(id, &turn.signal_descriptor, text.as_deref(), &command);
                 output.written().map_err(|error| write_failed(&error))?;
@@ -170,17 +171,35 @@ pub(crate) async fn watch(
 
 /// Returns the command that resumes a turn.
 ///
-/// It repeats `--base-url`, unless the address has secrets.
-pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs, base_url: Option<&str>) -> String {
+/// It repeats `--base-url`, unless the address has secrets. Calls with redacted arguments run only if
+/// they are edited.
+pub(crate) fn resume_command(
+    descriptor: &SignalDescriptor,
+    store: &StoreArgs,
+    base_url: Option<&str>,
+) -> String {
     let store = store_flag(store);
     let shown = base_url.filter(|url| redacted_base_url(url) == *url);
     let server = shown.map_or(String::new(), |url| {
         format!(" --base-url {}", quote_word(url))
     });
     format!(
-        "logue signal {} --approve{store}{server}",
-        quote_word(signal_id)
+        "logue signal {} --approve{}{store}{server}",
+        quote_word(&descriptor.signal_id),
+        edits(descriptor.metadata.as_ref())
     )
+}
+
+/// Returns the flags that complete redacted arguments.
+fn edits(metadata: Option<&Value>) -> String {
+    let calls = metadata.and_then(|metadata| metadata.get("calls")?.as_array());
+    let calls: Vec<&Value> = calls.into_iter().flatten().collect();
+    let redacted = calls.iter().filter(|call| call.get("redacted").is_some());
+    let edit = |call: &&Value| match call.get("id").and_then(Value::as_str) {
+        Some(id) if calls.len() > 1 => format!(" --edit {}=ARGUMENTS.json", quote_word(id)),
+        _ => " --edit ARGUMENTS.json".to_owned(),
+    };
+    redacted.map(edit).collect()
 }
 
 /// Returns the remedy of a failed turn whose calls are in the history.
@@ -278,13 +297,17 @@ mod tests {
         let store = StoreArgs {
             store: Some("postgres://ana:secret@db.test/logue".to_owned()),
         };
-        let command = resume_command("approve-1", &store, Some("http://ana:secret@host/v1"));
+        let descriptor = SignalDescriptor {
+            signal_id: "approve-1".to_owned(),
+            metadata: None,
+        };
+        let command = resume_command(&descriptor, &store, Some("http://ana:secret@host/v1"));
         assert!(!command.contains("secret"), "{command}");
         assert!(command.contains("db.test/logue"), "{command}");
         let file = StoreArgs {
             store: Some("sqlite:s.db".to_owned()),
         };
-        let command = resume_command("approve-1", &file, Some("http://host/v1"));
+        let command = resume_command(&descriptor, &file, Some("http://host/v1"));
         assert_eq!(
             command,
             "logue signal approve-1 --approve --store sqlite:s.db --base-url http://host/v1"

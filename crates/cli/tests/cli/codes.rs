@@ -11,6 +11,7 @@ const OWN: &[&str] = &[
     "approval_expired",
     "approval_not_expired",
     "approval_stale",
+    "arguments_redacted",
     "audit_write_failed",
     "chat_message_shape_invalid",
     "harness_path_classification_ambiguous",

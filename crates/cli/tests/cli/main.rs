@@ -50,6 +50,7 @@ mod provider_errors;
 mod providers;
 mod recovered;
 mod redact;
+mod redacted_sessions;
 mod registries;
 mod resumed;
 mod rule_names;

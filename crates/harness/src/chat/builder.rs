@@ -16,6 +16,7 @@ use crate::store::{SharedStore, Suspension};
 
 use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash};
 use super::owned_ids::OwnedIds;
+use super::redact::Redact;
 use super::state_cache::StateCache;
 use super::subscribe::Listeners;
 use super::{ChatHarness, Inner, MESSAGES};
@@ -63,6 +64,9 @@ type PayloadPreparation = dyn Fn(
 /// Returns the payload of a turn whose time to wait is over.
 type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync;
 
+/// Returns a checked payload as it is stored.
+type PayloadRedaction = dyn Fn(&Map<String, Value>) -> Map<String, Value> + Send + Sync;
+
 /// Describes the earlier payload of a signal if a later one contradicts it.
 type Contradiction =
     dyn Fn(&Suspension, &Map<String, Value>, &Map<String, Value>) -> Option<String> + Send + Sync;
@@ -81,6 +85,8 @@ pub(super) struct Settings {
     pub(super) contradiction: Option<Box<Contradiction>>,
     pub(super) config: ChatConfig,
     pub(super) migrations: Migrations,
+    pub(super) redaction: Option<Arc<dyn Redact>>,
+    pub(super) payload_redaction: Option<Box<PayloadRedaction>>,
 }
 
 /// Collects the settings of a [`ChatHarness`].
@@ -115,6 +121,8 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 contradiction: None,
                 config: ChatConfig::default(),
                 migrations: Migrations::new(),
+                redaction: None,
+                payload_redaction: None,
             },
         }
     }
@@ -210,6 +218,26 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
         self
     }
 
+    /// Sets what removes secrets from messages and payloads before they are accepted.
+    ///
+    /// Idempotency keys are bound to the redacted message. Without a redaction, nothing is searched.
+    pub fn with_redaction(mut self, redaction: Arc<dyn Redact>) -> Self {
+        self.settings.redaction = Some(redaction);
+        self
+    }
+
+    /// Sets what the redaction does with payloads of signals.
+    ///
+    /// The process that accepts a signal resumes its turn with the original payload, every other one
+    /// with the stored one. Without this, every text of a payload is redacted.
+    pub fn with_payload_redaction(
+        mut self,
+        redacted: impl Fn(&Map<String, Value>) -> Map<String, Value> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.payload_redaction = Some(Box::new(redacted));
+        self
+    }
+
     /// Builds the chat.
     ///
     /// # Errors
@@ -229,6 +257,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
             listeners: Arc::<Listeners>::default(),
             locks: Mutex::default(),
             changed: tokio::sync::Notify::new(),
+            live_payloads: Mutex::default(),
         };
         Ok(ChatHarness {
             inner: Arc::new(inner),

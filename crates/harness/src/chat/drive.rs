@@ -52,7 +52,8 @@ impl<E: Send + 'static> Inner<E> {
                     .map(|run| (run, ResumedFields::default()))
             }
             Some(EntryPayload::Resume { payload, .. }) => {
-                let payload = payload.clone();
+                let original = self.take_payload(&lease.session, begun.entry.entry);
+                let payload = original.unwrap_or_else(|| payload.clone());
                 self.resumed(opened, begun, basis, payload, ports, span)
                     .await
             }
@@ -225,7 +226,7 @@ pub(super) fn record_of(suspended: &Suspended) -> Value {
     paused.to_json()
 }
 
-fn descriptor_of(suspension: &Suspension) -> SignalDescriptor {
+pub(super) fn descriptor_of(suspension: &Suspension) -> SignalDescriptor {
     SignalDescriptor {
         signal_id: suspension.signal_id.clone(),
         metadata: suspension.metadata.clone(),

@@ -85,6 +85,8 @@ mod owned_ids;
 mod raw;
 mod records;
 mod recovery;
+mod redact;
+mod redacted;
 mod retry;
 mod send;
 mod signal;
@@ -111,6 +113,7 @@ pub use options::{
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
 pub use records::check_records;
 pub use recovery::TurnNote;
+pub use redact::{Redact, has_placeholder};
 pub use retry::{RetryError, UnfinishedTurn};
 pub use signal::{SignalError, SignalTarget, wake_time};
 pub use steps::{SessionStep, StepKind, StepState, StepTurn, session_steps};
@@ -120,6 +123,7 @@ pub use subscribe::Subscription;
 use crate::clock::Clock;
 use crate::store::SharedStore;
 use logue_graph::{CompiledGraph, IdSource};
+use serde_json::{Map, Value};
 
 use builder::Settings;
 use owned_ids::OwnedIds;
@@ -160,6 +164,8 @@ struct Inner<E> {
     ///
     /// It saves the tasks of this process from polling.
     changed: tokio::sync::Notify,
+    /// The original payloads of signals whose entries are stored redacted.
+    live_payloads: Mutex<HashMap<(String, u64), Map<String, Value>>>,
 }
 
 impl<E: Send + 'static> ChatHarness<E> {
@@ -218,7 +224,7 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     fn errored(&self, failure: failure::Failure, invocation_id: Option<String>) -> ChatTurnOutcome {
-        failure.outcome(
+        self.redacted_failure(failure).outcome(
             &*self.settings.classifier,
             &*self.settings.error_messages,
             invocation_id,

@@ -116,6 +116,9 @@ impl<E: Send + 'static> Inner<E> {
         if session.is_empty() {
             return Err(Failure::unresolved());
         }
+        let redacted = self.settings.redaction.is_some();
+        let redacted = redacted.then(|| self.redacted(message.clone()));
+        let message = redacted.as_ref().unwrap_or(message);
         message.validate().map_err(|error| Failure::shape(&error))?;
         if options.while_paused == PausedPolicy::Reject {
             self.refuse_while_paused(session).await?;

@@ -1,5 +1,7 @@
 //! A signal: what a suspended turn waits for.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
@@ -9,7 +11,9 @@ use crate::store::{
     SuspensionStatus,
 };
 
+use super::drive::descriptor_of;
 use super::outcome::ChatTurnOutcome;
+use super::redacted::{AcceptedSignal, EntryPlace, Payload};
 use super::stream::Sink;
 use super::{ChatHarness, Inner};
 
@@ -114,8 +118,9 @@ impl<E: Send + 'static> ChatHarness<E> {
         target: SignalTarget<'_>,
         payload: Map<String, Value>,
     ) -> Result<ChatTurnOutcome, SignalError> {
-        let (session, entry) = self.inner.accept_signal(target, payload).await?;
-        Ok(self.inner.settled(&session, entry, &Sink::none()).await)
+        let accepted = self.accept_signal(target, payload).await?;
+        let (session, entry) = (accepted.session(), accepted.entry());
+        Ok(self.inner.settled(session, entry, &Sink::none()).await)
     }
 
     /// Ends the waits of a session's turns whose deadline has passed.
@@ -128,6 +133,22 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// The store failed.
     pub async fn expire(&self, session: &str) -> Result<Vec<String>, SignalError> {
         Ok(self.inner.end_waits(session, true).await?)
+    }
+}
+
+impl<E: Send + 'static> ChatHarness<E> {
+    /// Consumes the suspension: the signal is durable, and its turn is in the inbox.
+    pub(super) async fn accept_signal(
+        &self,
+        target: SignalTarget<'_>,
+        payload: Map<String, Value>,
+    ) -> Result<AcceptedSignal<E>, SignalError> {
+        let (place, original) = self.inner.accept_signal(target, payload).await?;
+        Ok(AcceptedSignal::new(
+            Arc::clone(&self.inner),
+            place,
+            original,
+        ))
     }
 }
 
@@ -167,12 +188,12 @@ impl<E: Send + 'static> Inner<E> {
         Ok(expired)
     }
 
-    /// Consumes the suspension: the signal is durable, and its turn is in the inbox.
-    pub(super) async fn accept_signal(
+    /// Stores a signal; returns its entry, and its payload if that is stored redacted.
+    async fn accept_signal(
         &self,
         target: SignalTarget<'_>,
         payload: Map<String, Value>,
-    ) -> Result<(String, u64), SignalError> {
+    ) -> Result<(EntryPlace, Option<Payload>), SignalError> {
         let waiting = self.find(target).await?;
         let named = match target {
             SignalTarget::Invocation(_) => None,
@@ -191,7 +212,16 @@ impl<E: Send + 'static> Inner<E> {
             {
                 payload = instead;
             }
+        } else if self.settings.redaction.is_some()
+            && let Some(prepare) = &self.settings.payload_preparation
+            && let Ok(prepared) = prepare(descriptor_of(&waiting), payload.clone()).await
+        {
+            payload = prepared;
         }
+        let (payload, original) = match self.redacted_payload(&payload) {
+            Some(redacted) => (redacted, Some(payload)),
+            None => (payload, None),
+        };
         loop {
             let signalled = self
                 .store
@@ -202,14 +232,22 @@ impl<E: Send + 'static> Inner<E> {
                     session,
                     entry,
                     is_new: true,
-                } => return Ok((session, entry)),
+                } => return Ok(((session, entry), original)),
                 SignalResult::Entry { session, entry, .. } => {
                     self.require_same(&waiting, &session, entry, &requested)
                         .await?;
                     // Without an entry, another caller was quicker to try it again.
                     let settling = self.or_again(&session, entry, None).await?;
                     if let EnqueueResult::Entry { entry, .. } = settling {
-                        return Ok((session, entry));
+                        // The first delivery's process may have died before the turn resumed.
+                        let original = match original {
+                            Some(original) => {
+                                let is_same = self.has_payload(&session, entry, &payload).await?;
+                                is_same.then_some(original)
+                            }
+                            None => None,
+                        };
+                        return Ok(((session, entry), original));
                     }
                 }
                 SignalResult::Unknown => {
@@ -219,6 +257,18 @@ impl<E: Send + 'static> Inner<E> {
                 }
             }
         }
+    }
+
+    /// Returns whether an entry resumes its turn with this payload.
+    async fn has_payload(
+        &self,
+        session: &str,
+        entry: u64,
+        payload: &Payload,
+    ) -> Result<bool, StoreError> {
+        let entry = self.store.entry(session, entry).await?;
+        let work = entry.and_then(|entry| entry.work);
+        Ok(matches!(work, Some(EntryPayload::Resume { payload: stored, .. }) if stored == *payload))
     }
 
     /// Refuses a payload that contradicts the one of `entry`, which the turn got before.

@@ -153,11 +153,12 @@ impl<E: Send + 'static> ChatHarness<E> {
         target: SignalTarget<'_>,
         payload: Map<String, Value>,
     ) -> Result<TurnStream<E>, SignalError> {
-        let (session, entry) = self.inner.accept_signal(target, payload).await?;
+        let accepted = self.accept_signal(target, payload).await?;
         let inner = Arc::clone(&self.inner);
         Ok(TurnStream::from_turn(|sink| async move {
+            let entry = accepted.entry();
             sink.emit(ChatEvent::Accepted { entry });
-            inner.settled(&session, entry, &sink).await
+            inner.settled(accepted.session(), entry, &sink).await
         }))
     }
 }

@@ -81,6 +81,7 @@ fn turn(
     refuse_file(&into)?;
     check_named(&into)?;
     let edit = arguments.edit.as_deref().map(edit).transpose()?;
+    let edit = edit.map(|edit| settings.redaction.arguments(&edit).into_owned());
     let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;
     let ended = runtime.block_on(async {

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use logue_agent::{MAX_SOURCE_BYTES, read_all};
+use logue_agent::{MAX_SOURCE_BYTES, Redaction, read_all};
+use logue_harness::chat::Redact as _;
 use logue_harness::store::{Commit, Lease, LeaseResult, SessionInfo, SharedStore};
 use logue_harness::{Clock as _, SystemClock};
 use logue_message::ChatMessage;
@@ -22,7 +23,9 @@ use crate::exit::{CliError, Exit};
 use crate::files::{is_stdin, read_file, shown_name};
 use crate::setup::failures::source_failure;
 use crate::setup::session_agent::AGENT;
-use crate::setup::store::{check_named, new_id, shown_id, store_failure};
+use crate::setup::settings::Settings;
+use crate::setup::signals::runtime;
+use crate::setup::store::{check_named, new_id, open, shown_id, store_failure};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::print_error;
 
@@ -47,7 +50,17 @@ enum Conversation {
     Large(mpsc::Receiver<Batch>),
 }
 
-pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result<Exit, CliError> {
+pub(super) fn import(arguments: &ImportArgs) -> Result<Exit, CliError> {
+    let settings = Settings::load(false)?;
+    let store = open(&arguments.store, &settings)?;
+    runtime()?.block_on(import_into(&store, arguments, &settings.redaction))
+}
+
+async fn import_into(
+    store: &SharedStore,
+    arguments: &ImportArgs,
+    redaction: &Redaction,
+) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     check_named(&arguments.session)?;
     let conversation = read(arguments)?;
@@ -71,22 +84,22 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
                 Some(agent) => (AGENT, agent),
                 None => (IMPORTED, json!(true)),
             };
-            label(&store, session, name, value).await?;
-            let lease = acquire(&store, session).await?;
-            let committed = commit(&store, &lease, 0, messages).await;
+            label(store, session, name, value).await?;
+            let lease = acquire(store, session).await?;
+            let committed = commit(store, &lease, 0, messages, redaction).await;
             drop(store.release(&lease).await);
             committed?;
         }
         Conversation::Large(batches) => {
-            label(&store, session, IMPORTED, json!(false)).await?;
-            if let Err(failure) = store_batches(&store, session, batches).await {
+            label(store, session, IMPORTED, json!(false)).await?;
+            if let Err(failure) = store_batches(store, session, batches, redaction).await {
                 drop(store.delete(session).await);
                 return Err(failure);
             }
             if let Some(agent) = agent {
-                label(&store, session, AGENT, agent).await?;
+                label(store, session, AGENT, agent).await?;
             }
-            label(&store, session, IMPORTED, json!(true)).await?;
+            label(store, session, IMPORTED, json!(true)).await?;
         }
     }
     Ok(Exit::Done)
@@ -126,7 +139,15 @@ async fn commit(
     lease: &Lease,
     expected_seq: u64,
     messages: Vec<Value>,
+    redaction: &Redaction,
 ) -> Result<(), CliError> {
+    let messages = if redaction.is_empty() {
+        messages
+    } else {
+        let messages = messages.into_iter();
+        let messages = messages.map(|message| redacted(message, redaction));
+        messages.collect()
+    };
     let commit = Commit {
         invocation_id: new_id(),
         expected_seq,
@@ -140,11 +161,24 @@ async fn commit(
     committed.map_err(|error| store_failure(&error))
 }
 
+/// Returns a checked message as the store holds it.
+fn redacted(message: Value, redaction: &Redaction) -> Value {
+    let Ok(mut checked) = ChatMessage::from_json(&message) else {
+        return message;
+    };
+    if redaction.message(&mut checked) {
+        checked.to_json()
+    } else {
+        message
+    }
+}
+
 /// Stores the messages of a large session as they are read.
 async fn store_batches(
     store: &SharedStore,
     session: &str,
     mut batches: mpsc::Receiver<Batch>,
+    redaction: &Redaction,
 ) -> Result<(), CliError> {
     let lease = acquire(store, session).await?;
     let mut seq = 0;
@@ -153,7 +187,7 @@ async fn store_batches(
         let added = messages.len() as u64;
         let renewed = store.renew(&lease, SystemClock.now(), LEASE).await;
         renewed.map_err(|error| store_failure(&error))?;
-        commit(store, &lease, seq, messages).await?;
+        commit(store, &lease, seq, messages, redaction).await?;
         seq += added;
     }
     drop(store.release(&lease).await);

@@ -61,9 +61,7 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         SessionsCommand::Export(arguments) => {
             with(&arguments.store, |store| copy::export(store, arguments))
         }
-        SessionsCommand::Import(arguments) => {
-            with(&arguments.store, |store| import::import(store, arguments))
-        }
+        SessionsCommand::Import(arguments) => import::import(arguments),
         SessionsCommand::Rm(arguments) => with(&arguments.store, |store| remove(store, arguments)),
         SessionsCommand::Prune(arguments) => prune::prune(arguments),
         SessionsCommand::Backup(arguments) => backup::backup(arguments),
