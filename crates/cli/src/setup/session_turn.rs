@@ -237,14 +237,24 @@ pub(crate) fn exit_of(turn: &ErroredTurn) -> Exit {
     match turn.error_category.as_str() {
         "session_busy" => Exit::Busy,
         "internal" => Exit::Internal,
+        _ if turn.damaged => Exit::SessionTerminating,
         _ if turn.transient => Exit::Retryable,
         _ => Exit::from(turn.error_bucket),
     }
 }
 
+/// Returns the code of a failed turn.
+pub(crate) fn code_of(turn: &ErroredTurn) -> &str {
+    if turn.damaged {
+        "store_corrupt"
+    } else {
+        &turn.error_category
+    }
+}
+
 fn failed(turn: &ErroredTurn, store: &StoreArgs) -> CliError {
     let exit = exit_of(turn);
-    let mut failure = CliError::new(exit, &turn.error_category, &turn.diagnostic);
+    let mut failure = CliError::new(exit, code_of(turn), &turn.diagnostic);
     failure.retry_after = turn.retry_after;
     if let Some(help) = &turn.help {
         failure = failure.with_help(help);

@@ -8,7 +8,8 @@ use serde_json::Value;
 use testkit::{Answer, Delivery, Reply};
 
 use crate::program::{Ran, contents, folder, logue, run};
-use crate::resumed::{server, status, text};
+use crate::resumed::{DEPLOY, call, prepared, runs, server, status, text};
+use crate::send::show;
 use crate::transcript::{say, serve};
 
 /// The file of the sessions somewhere below a folder.
@@ -112,6 +113,20 @@ fn a_flipped_bit_is_found_and_repaired() {
     let found: Value = serde_json::from_str(&verified.stdout).unwrap();
     assert_eq!(found["faults"][0]["session"], "s");
     assert_eq!(found["faults"][0]["position"], 1);
+
+    // The model is not sent what nobody said.
+    let refused = say(folder.path(), &server, &["send", "s", "refused"]);
+    assert_eq!(refused.status, 5, "{}", refused.stderr);
+    let words = [
+        "error[store_corrupt]",
+        "`s`",
+        "message 1",
+        "sessions repair",
+    ];
+    for part in words {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert_eq!(server.received().len(), 2);
 
     let repaired = run(folder.path(), ["sessions", "repair"]);
     assert_eq!(
@@ -332,4 +347,75 @@ fn a_store_that_fills_up_in_a_recovered_turn_has_the_same_status() {
         recovered.stdout
     );
     assert_eq!(recovered.status, 4, "{}", recovered.stderr);
+}
+
+/// A damaged key names nothing, so its message would be another one.
+#[test]
+fn a_damaged_key_does_not_run_its_message_again() {
+    let server = server(vec![call(), text("fine"), call(), text("again")]);
+    let folder = prepared(DEPLOY);
+    let keyed = [
+        "send",
+        "--agent",
+        "p.md",
+        "--idempotency-key",
+        "the-key-of-it",
+        "s",
+        "ship it",
+    ];
+    let sent = say(folder.path(), &server, &keyed);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    flip(&store_below(folder.path()).unwrap(), "the-key-of-it");
+    let refused = say(folder.path(), &server, &keyed);
+    assert_eq!(refused.status, 5, "{}", refused.stderr);
+    let text = &refused.stderr;
+    assert!(text.contains("error[store_corrupt]"), "{text}");
+    assert!(
+        text.contains("entry 1") && text.contains("sessions repair"),
+        "{text}"
+    );
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 8, "{}", verified.stdout);
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}", repaired.stdout);
+    // The key is lost, so the message is a new one, and its tools ask.
+    let asks = say(folder.path(), &server, &keyed);
+    assert_eq!(asks.status, 6, "{}", asks.stderr);
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
+/// What is left of a journal is history, and the turn ends.
+#[test]
+fn a_repair_of_a_journal_keeps_its_sound_calls_and_makes_tools_ask() {
+    let waits =
+        Answer::text("I try once more.").with_call("c2", "deploy", r#"{"arguments":["wait"]}"#);
+    let server = server(vec![call(), Reply::Answer(waits), call(), text("done")]);
+    let folder = prepared("echo ran >> runs\n[ \"$1\" = wait ] && sleep 60\necho deployed\n");
+    let mut sender = logue(folder.path())
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["send", "--agent", "p.md", "s", "ship it"])
+        .spawn()
+        .unwrap();
+    while runs(folder.path()) != "ran\nran\n" {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    // The last program that closes the store moves its log into the file.
+    let listed = run(folder.path(), ["sessions", "list"]);
+    assert_eq!(listed.status, 0, "{}", listed.stderr);
+    flip(&store_below(folder.path()).unwrap(), "I try once more.");
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}", repaired.stdout);
+    let asks = say(folder.path(), &server, &["send", "s", "ship it"]);
+    assert_eq!(asks.status, 6, "{}", asks.stderr);
+    assert_eq!(runs(folder.path()), "ran\nran\n");
+    let shown = show(folder.path(), "s");
+    let messages = &shown["messages"];
+    assert_eq!(messages[1]["tool_calls"][0]["id"], "c1", "{shown}");
+    assert_eq!(
+        messages[2]["content"], "deployed\n[exit status 0]",
+        "{shown}"
+    );
+    assert_eq!(shown["failed"][0]["code"], "session_load_failed", "{shown}");
 }

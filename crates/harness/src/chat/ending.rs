@@ -16,8 +16,8 @@ use super::drive::record_of;
 use super::failure::{Failure, TURN_CANCELLED};
 use super::open::Opened;
 use super::outcome::{
-    ANSWERED, ChatTurnOutcome, CompletedTurn, RESUMABLE, SuspendedTurn, TRANSIENT,
-    descriptor_to_json,
+    ANSWERED, ChatTurnOutcome, CompletedTurn, RESUMABLE, SuspendedTurn, descriptor_to_json,
+    mark_transient,
 };
 use super::recovery::{Journalled, Remains};
 use super::turn::RunResult;
@@ -177,11 +177,11 @@ impl<E: Send + 'static> Inner<E> {
         let invocation_id = claimed.entry.invocation_id.clone();
         let is_resumable = basis.continued && failed.keeps != Keeps::Effects;
         let is_permanent = failed.is_permanent || self.is_terminating(&failed.failure);
-        let is_transient = failed.failure.transient;
+        let (is_transient, is_damaged) = (failed.failure.transient, failed.failure.damaged);
         let outcome = self.errored(failed.failure, invocation_id);
         let mut stored = outcome.to_stored(opened.seq);
         if is_transient {
-            mark_transient(&mut stored);
+            mark_transient(&mut stored, is_damaged);
         }
         if is_resumable {
             mark_resumable(&mut stored, basis.said, &basis.guarded);
@@ -226,14 +226,14 @@ impl<E: Send + 'static> Inner<E> {
             Keeps::Resumable => OutcomeKind::Errored,
             _ => OutcomeKind::Cancelled,
         };
-        let is_transient = failed.failure.transient;
+        let (is_transient, is_damaged) = (failed.failure.transient, failed.failure.damaged);
         let outcome = self.errored(failed.failure, Some(invocation_id.to_owned()));
         let mut stored = NewOutcome {
             kind,
             ..outcome.to_stored(opened.seq + u64::from(basis.first.is_some()))
         };
         if is_transient {
-            mark_transient(&mut stored);
+            mark_transient(&mut stored, is_damaged);
         }
         if is_resumable {
             let mut guarded = basis.guarded.clone();
@@ -264,13 +264,6 @@ impl<E: Send + 'static> Inner<E> {
             is_migrated: !opened.migrated,
             commit_failure_category: "session_save_failed",
         }
-    }
-}
-
-/// Marks a stored failure as one that may pass by itself.
-pub(super) fn mark_transient(stored: &mut NewOutcome) {
-    if let Value::Object(body) = &mut stored.body {
-        body.insert(TRANSIENT.to_owned(), Value::Bool(true));
     }
 }
 

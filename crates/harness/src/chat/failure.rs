@@ -30,8 +30,10 @@ pub(super) struct Failure {
     /// The remedy and the time to wait before it, if known.
     pub(super) help: Option<String>,
     pub(super) retry_after: Option<Duration>,
-    /// Whether the store was away, so that nothing is decided about the turn.
+    /// Whether the store was away or damaged, so that nothing is decided about the turn.
     pub(super) transient: bool,
+    /// Whether a stored record is damaged, so that the session waits for a repair.
+    pub(super) damaged: bool,
 }
 
 impl Failure {
@@ -42,6 +44,7 @@ impl Failure {
             help: None,
             retry_after: None,
             transient: false,
+            damaged: false,
         }
     }
 
@@ -60,8 +63,10 @@ impl Failure {
             StoreError::ReadOnly(_) => (READ_ONLY, Some(StoreError::READ_ONLY_HELP)),
             _ => (category, None),
         };
+        let damaged = matches!(error, StoreError::Damaged(_));
         Self {
-            transient: error.is_transient(),
+            transient: damaged || error.is_transient(),
+            damaged,
             help: help.map(str::to_owned),
             ..Self::new(category, error.to_string())
         }
@@ -130,7 +135,8 @@ impl Failure {
             help: self.help,
             retry_after: self.retry_after,
             resumable: false,
-            transient: self.transient,
+            transient: self.transient && !self.damaged,
+            damaged: self.damaged,
             invocation_id,
             path: None,
         })

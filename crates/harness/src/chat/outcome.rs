@@ -58,6 +58,8 @@ pub struct ErroredTurn {
     pub resumable: bool,
     /// Whether only the store was unavailable, so that a later try may succeed.
     pub transient: bool,
+    /// Whether a stored record is damaged, so that a try after a repair may succeed.
+    pub damaged: bool,
     /// The id of the run that ended.
     ///
     /// Without one, the message was refused, or the store failed and the result is unknown: sending
@@ -226,7 +228,8 @@ impl ChatTurnOutcome {
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 reply: ChatMessage::system(text("reply")),
                 resumable: stored.body.get(RESUMABLE).is_some(),
-                transient: stored.body.get(TRANSIENT).is_some(),
+                transient: stored.body.get(TRANSIENT) == Some(&Value::Bool(true)),
+                damaged: stored.body.get(TRANSIENT) == Some(&json!(DAMAGED)),
                 invocation_id: Some(invocation_id),
                 path: None,
             }),
@@ -238,10 +241,23 @@ impl ChatTurnOutcome {
 pub(super) const RESUMABLE: &str = "resumable";
 /// The key of a stored failure after the answer of its turn.
 pub(super) const ANSWERED: &str = "answered";
-/// The key of a stored failure that may pass by itself.
+/// The key of a stored failure that may pass: `true`, or [`DAMAGED`] if a repair is required.
 pub(super) const TRANSIENT: &str = "transient";
+const DAMAGED: &str = "damaged";
 const HELP: &str = "help";
 const RETRY_AFTER: &str = "retry_after_seconds";
+
+/// Marks a stored failure as one that may pass.
+pub(super) fn mark_transient(stored: &mut NewOutcome, is_damaged: bool) {
+    if let Value::Object(body) = &mut stored.body {
+        let how = if is_damaged {
+            json!(DAMAGED)
+        } else {
+            Value::Bool(true)
+        };
+        body.insert(TRANSIENT.to_owned(), how);
+    }
+}
 
 /// A failed turn as JSON, with advice where known.
 ///

@@ -19,6 +19,8 @@ const FIELDS: &str = "fields";
 const STARTED: &str = "started";
 const REJECTED: &str = "rejected";
 const RECOVERED: &str = "recovered";
+/// The text of a message that stands for a lost one with a call.
+const LOST_CALL: &str = "(the call was damaged in the store and is in quarantine)";
 
 /// A note of a turn's journal.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,6 +224,33 @@ impl Journalled {
             journalled.add(note);
         }
         Ok(journalled)
+    }
+
+    /// Reads what is left of a journal of which notes were lost.
+    ///
+    /// A result whose call was lost gets a call without arguments, so that it stays in the history.
+    pub(super) fn from_sound_notes(notes: &[Value]) -> Self {
+        let mut journalled = Self::default();
+        for note in notes
+            .iter()
+            .filter_map(|note| TurnNote::from_json(note).ok())
+        {
+            let message = match &note {
+                TurnNote::Message(message) | TurnNote::Step { message, .. } => Some(message),
+                _ => None,
+            };
+            if let Some(id) = message.and_then(|message| message.tool_call_id.as_ref()) {
+                let mut batches = journalled.batches.iter();
+                if !batches.any(|batch| batch.calls.iter().any(|call| call.id == *id)) {
+                    let name = message.and_then(|message| message.name.as_deref());
+                    let call = ToolCall::new(id.as_str(), name.unwrap_or("unknown"), "{}");
+                    let calls = ChatMessage::assistant(LOST_CALL).with_tool_calls(vec![call]);
+                    journalled.add(TurnNote::Message(calls));
+                }
+            }
+            journalled.add(note);
+        }
+        journalled
     }
 
     /// Adds a note that is in the journal.

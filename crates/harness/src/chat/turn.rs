@@ -14,10 +14,10 @@ use logue_graph::RunOutcome;
 
 use super::Inner;
 use super::basis::TurnBasis;
-use super::ending::{TurnCommit, mark_transient, should_requeue};
+use super::ending::{TurnCommit, should_requeue};
 use super::failure::Failure;
 use super::open::Opened;
-use super::outcome::ChatTurnOutcome;
+use super::outcome::{ChatTurnOutcome, mark_transient};
 use super::recovery::{Journalled, Remains, TurnNote};
 use super::stream::Sink;
 
@@ -290,10 +290,11 @@ impl<E: Send + 'static> Inner<E> {
         let notes: Vec<_> = notes.into_iter().map(|note| note.note).collect();
         let resumed = matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }));
         let seq = info.map_or(0, |info| info.seq);
-        let journalled = Journalled::from_notes(&notes);
-        let effects = journalled
-            .ok()
-            .filter(|journalled| journalled.has_effects(resumed));
+        let effects = match Journalled::from_notes(&notes) {
+            Ok(journalled) => Some(journalled).filter(|known| known.has_effects(resumed)),
+            // A lost note may have been the start of any call.
+            Err(_) => Some(Journalled::from_sound_notes(&notes)).filter(|known| !known.is_empty()),
+        };
         if effects.is_some() && failure.transient {
             return Err(failure);
         }
@@ -335,7 +336,7 @@ impl<E: Send + 'static> Inner<E> {
         }
         let mut stored = outcome.to_stored(replies_from);
         if failure.transient {
-            mark_transient(&mut stored);
+            mark_transient(&mut stored, failure.damaged);
         }
         let commit = Commit {
             invocation_id,

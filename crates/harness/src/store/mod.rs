@@ -65,9 +65,9 @@ pub fn clock_of(owner: &str) -> &str {
 /// The turn of a file has an id with the path of the file.
 pub const MAX_SESSION_ID_BYTES: usize = 8_192;
 
-/// The label of a session of which a repair of the store has lost labels.
+/// The label of a session of which a repair has lost records.
 ///
-/// What the lost ones forbade is not known any more.
+/// What the lost ones forbade, or which calls they had begun, is not known any more.
 pub const LOST_LABELS: &str = "labels_lost";
 
 /// Checks the id of a session that is to be created.

@@ -13,6 +13,7 @@ use super::column::{Count, Id, Json, TimestampColumn, position};
 use super::error::SqliteResult;
 use super::seal::{self, SUSPENSION};
 use super::session::{self, Head};
+use super::sound;
 
 /// An entry to queue, with its serialised work.
 pub(super) struct Arrival {
@@ -43,6 +44,8 @@ pub(super) fn enqueue(
     mut arrival: Arrival,
 ) -> SqliteResult<EnqueueResult> {
     let head = session::find_or_create(conn, session, arrival.now)?;
+    // A damaged entry may have had this key. One after a missing entry would never run.
+    sound::check_entries(conn, head.sid, session)?;
     let known = match &arrival.key {
         Some(key) => with_key(conn, &head, key)?,
         None => None,
@@ -67,8 +70,6 @@ pub(super) fn enqueue(
     if arrival.only_if_idle && head.front().is_some() {
         return Ok(EnqueueResult::Busy);
     }
-    // An entry after a missing one would never run.
-    front(conn, &head)?;
     if let Some(mode) = arrival.cancel {
         cancel(conn, &head, mode)?;
     }

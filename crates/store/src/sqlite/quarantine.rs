@@ -103,7 +103,11 @@ pub(super) fn replace(
         }
         "entry" => repair_entry(conn, sid, row, now),
         "work" => change(&format!("body = '{QUARANTINED_WORK}'")),
-        "note" | "audit" => change(&format!("body = '{QUARANTINED}'")),
+        "note" => {
+            mark_lost_labels(conn, sid)?;
+            change(&format!("body = '{QUARANTINED}'"))
+        }
+        "audit" => change(&format!("body = '{QUARANTINED}'")),
         // The numbers of the session are counted again afterwards.
         "session" => Ok(()),
         _ => {
@@ -118,7 +122,7 @@ pub(super) fn replace(
     }
 }
 
-/// Notes that labels of a session were lost, so that what they forbade stays forbidden.
+/// Makes every tool of a session ask, because a rule or a trace was lost.
 pub(super) fn mark_lost_labels(conn: &Connection, sid: i64) -> SqliteResult<()> {
     conn.prepare_cached(
         "INSERT INTO label VALUES (?1, ?2, 'true', row_sum(?1, ?2, 'true'))
@@ -284,6 +288,8 @@ pub(super) fn repair_entry(
     let has_begun: bool = conn
         .prepare_cached("SELECT invocation IS NOT NULL FROM entry WHERE pos = ?1")?
         .query_row([place], |row| row.get(0))?;
+    // Its key may have been another one, under which its message would run again.
+    mark_lost_labels(conn, sid)?;
     let outcome = lost("the stored entry was damaged and is in quarantine");
     if *place <= settled || (*place == settled + 1 && has_begun) {
         conn.prepare_cached(

@@ -280,7 +280,7 @@ fn one(
         count_again(conn, sid)?;
     }
     quarantine_rows(conn, sid, session, report, now)?;
-    if has_lost_labels {
+    if has_lost_labels || lost_notes > 0 {
         mark_lost_labels(conn, sid)?;
     }
     fill_messages(conn, sid, is_sound, now)?;

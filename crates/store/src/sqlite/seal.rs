@@ -168,6 +168,17 @@ pub(super) fn sum_of(parts: &[(u8, Vec<u8>)]) -> i64 {
     i64::from(sum.finalize())
 }
 
+/// Returns the checksum of a row with these columns.
+pub(super) fn sum_of_row(columns: &[ValueRef<'_>]) -> i64 {
+    let mut sum = crc32fast::Hasher::new();
+    for column in columns {
+        let mut number = [0; 8];
+        let (kind, bytes) = part_in(*column, &mut number);
+        add(&mut sum, kind, bytes);
+    }
+    i64::from(sum.finalize())
+}
+
 /// Returns the type of a value and its bytes, as the checksum covers them.
 pub(super) fn part(value: ValueRef<'_>) -> (u8, Vec<u8>) {
     let mut number = [0; 8];

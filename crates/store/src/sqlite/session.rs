@@ -225,15 +225,23 @@ pub(super) fn history(
     let Some(head) = find(conn, session)?.filter(|head| from < head.seq) else {
         return Ok(Vec::new());
     };
-    let messages = conn
-        .prepare_cached(
-            "SELECT body FROM message WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3",
-        )?
-        .query_map(
-            params![head.range.at(from)?, head.range.last(), limit(most)],
-            |row| row.get::<_, MessageBody>(0).map(|body| body.0),
-        )?
-        .collect::<Result<_, _>>()?;
+    let mut statement = conn.prepare_cached(
+        "SELECT pos, body, sum FROM message WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3",
+    )?;
+    let places = params![head.range.at(from)?, head.range.last(), limit(most)];
+    let mut rows = statement.query(places)?;
+    let mut messages = Vec::new();
+    for seq in from.. {
+        let Some(row) = rows.next()? else {
+            break;
+        };
+        let sum = seal::sum_of_row(&[row.get_ref(0)?, row.get_ref(1)?]);
+        let is_sound = row.get::<_, Option<i64>>(2)? == Some(sum);
+        if !is_sound || row.get::<_, i64>(0)? != head.range.at(seq)? {
+            return Err(sound::damaged(session, &format!("message {seq}")).into());
+        }
+        messages.push(row.get::<_, MessageBody>(1)?.0);
+    }
     Ok(messages)
 }
 

@@ -8,11 +8,13 @@ use rusqlite::Connection;
 
 use super::error::SqliteResult;
 use super::seal::{SESSION, Sealed, TABLES};
+use super::sound;
 
 /// Keeps the tallies on this connection. Tables that the file lacks are left out.
 pub(super) fn watch(conn: &Connection) -> rusqlite::Result<()> {
     // The temporary schema must not need a directory that can be written.
     conn.pragma_update(None, "temp_store", "MEMORY")?;
+    sound::prepare(conn)?;
     for sealed in tables() {
         let Sealed { table, .. } = sealed;
         let exists = conn

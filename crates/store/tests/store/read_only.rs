@@ -28,7 +28,7 @@ async fn is_readable(path: &Path) {
     assert_eq!(store.verify(None).await.unwrap().faults, []);
     let refused = store.enqueue("session-one", entry("x", None)).await;
     assert!(
-        matches!(&refused, Err(StoreError::Unavailable { message, .. }) if message.contains("read-only")),
+        matches!(&refused, Err(StoreError::ReadOnly(message)) if message.contains("read-only")),
         "{refused:?}"
     );
     assert_eq!(

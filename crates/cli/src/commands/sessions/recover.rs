@@ -15,7 +15,7 @@ use crate::arguments::RecoverArgs;
 use crate::commands::sessions::retry::TurnFlags;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
-use crate::setup::session_turn::exit_of;
+use crate::setup::session_turn::{code_of, exit_of};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{known, open, release_leases, store_failure};
@@ -152,7 +152,7 @@ fn ending(outcome: &ChatTurnOutcome) -> String {
         }
         ChatTurnOutcome::Errored(turn) => {
             let words = escape_line(&turn.diagnostic);
-            format!("{}: {words}", turn.error_category)
+            format!("{}: {words}", code_of(turn))
         }
     }
 }
