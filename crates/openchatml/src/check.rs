@@ -15,7 +15,7 @@ use crate::document::Document;
 use crate::document::frame::Frame;
 use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::json::{self, JsonError};
-use crate::syntax::vocabulary::{Channel, FrameRole};
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 use crate::visibility::Recipient;
 
 pub(crate) use arguments::{mismatched, undeclared};
@@ -29,6 +29,7 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
 /// | the declaration of a tool cannot be read (warning) | `invalid-tool-declaration` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
+/// | a reply of another tool than its call (warning) | `E-CALL-SCHEMA` |
 /// | the conversation continued although a call has no reply (note) | `call-without-response` |
 /// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
 /// | a tool is called on a channel where the profile, or else §8.3, does not have it (warning) | `call-outside-commentary` |
@@ -141,6 +142,30 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     )
 }
 
+/// Checks that a reply is of the tool that was called.
+fn check_reply_name(document: &Document<'_>, called: Span, replied: Span) -> Option<Diagnostic> {
+    let (tool, name) = (document.text(called), document.text(replied));
+    let without = |name: &str| name.strip_prefix(FUNCTIONS).map(str::to_owned);
+    let is_same = tool == name
+        || without(&tool).is_some_and(|tool| tool == name)
+        || without(&name).is_some_and(|name| name == tool);
+    if is_same {
+        return None;
+    }
+    let shown = |name: &str| excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
+    let message = format!(
+        "the reply is of `{}`, its call of `{}`",
+        shown(&name),
+        shown(&tool)
+    );
+    Some(
+        Diagnostic::warning(DiagnosticCode::CallSchema, message, replied)
+            .with_label(called, "the call")
+            .with_expected("the name of the tool that was called")
+            .with_help("correct the name or the `call_id` of the reply"),
+    )
+}
+
 /// Calls that a reply is looked for among before all of them.
 const RECENT: usize = 4;
 
@@ -176,6 +201,7 @@ impl<'s> Id<'s> {
 struct Call<'s> {
     id: Id<'s>,
     place: Span,
+    recipient: Option<Span>,
     answer: Option<Span>,
 }
 
@@ -196,8 +222,12 @@ impl<'s> Calls<'s> {
             let earlier = match self.by_id.entry(id) {
                 Entry::Vacant(free) => {
                     free.insert(self.all.len());
-                    let answer = None;
-                    self.all.push(Call { id, place, answer });
+                    self.all.push(Call {
+                        id,
+                        place,
+                        recipient: frame.to_span(),
+                        answer: None,
+                    });
                     return None;
                 }
                 Entry::Occupied(taken) => self.all.get(*taken.get())?,
@@ -241,7 +271,7 @@ impl<'s> Calls<'s> {
             );
         }
         call.answer = Some(place);
-        None
+        check_reply_name(document, call.recipient?, frame.name_span()?)
     }
 
     fn find(&mut self, id: Id<'s>) -> Option<&mut Call<'s>> {

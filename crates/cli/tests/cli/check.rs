@@ -109,3 +109,52 @@ fn harmony_is_checked_by_its_own_rules() {
     1 file checked: 1 error, 0 warnings
     ");
 }
+
+#[test]
+fn calls_are_held_against_declarations_in_harmony_too() {
+    let declared = "<|start|>developer<|message|># Tools\n\n## functions\n\nnamespace functions {\n\n\
+                    type f = (_: { x: number }) => any;\n\n} // namespace functions<|end|>";
+    let call = |tool: &str, arguments: &str| {
+        format!(
+            "<|start|>assistant to=functions.{tool}<|channel|>commentary <|constrain|>json\
+             <|message|>{arguments}<|call|>"
+        )
+    };
+    let text = format!("{declared}{}{}", call("f", r#"{"x":"s"}"#), call("g", "{}"));
+    let folder = folder(&[("a.harmony", text.as_str())]);
+    let ran = run(folder.path(), ["check", "--json", "."]);
+    assert_eq!(ran.status, 8, "{}", ran.stderr);
+    let found: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let messages: Vec<&str> = found
+        .iter()
+        .map(|one| one["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            "the arguments of `functions.f` do not fit its declaration: `$.x` is a string",
+            "no tool `functions.g` is declared"
+        ]
+    );
+}
+
+#[test]
+fn a_reply_of_another_tool_is_reported() {
+    let text = "version: 2.2\n\
+        <|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>\n\
+        <|start|>tool name=functions.g call_id=a to=assistant<|channel|>commentary<|message|>1<|end|>\n";
+    let folder = folder(&[("a.ocml", text)]);
+    let ran = run(folder.path(), ["check", "a.ocml"]);
+    let message =
+        "warning[E-CALL-SCHEMA]: the reply is of `functions.g`, its call of `functions.f`";
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a.ocml:3:20"), "{}", ran.stderr);
+    let same = text.replace("functions.g", "f");
+    std::fs::write(folder.path().join("a.ocml"), same).unwrap();
+    let ran = run(folder.path(), ["check", "a.ocml"]);
+    assert!(!ran.stderr.contains("E-CALL-SCHEMA"), "{}", ran.stderr);
+}

@@ -7,6 +7,7 @@
 //! | another block of thought | the same; the body begins with the block's opening token, as 2.x marks it |
 //! | what an assistant says | a frame without a channel, so `final` |
 //! | a call | `to=functions.<name>` on `commentary`, the arguments as JSON |
+//! | a gap to fill, files | a user's frame with the tokens, and what fills the gap as the answer |
 //! | an output | `tool name=functions.<name>`; a `content` that is a string is the body, other JSON verbatim |
 //!
 //! Calls have no ids in 0.1: they get some in order, outputs by order and name, and each is listed.
@@ -17,6 +18,7 @@ use super::document::{Item, LegacyDocument, Message};
 use super::event::Function;
 use super::json::{Call, Output};
 use super::marker::Thought;
+use super::task::{Fim, Task};
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
@@ -51,15 +53,45 @@ pub fn to_transcript(document: &LegacyDocument<'_>) -> (Transcript, Vec<Loss>) {
         mut losses,
         ..
     } = reading;
-    if document.task().is_some() {
-        losses.push(Loss::new(
-            LossTarget::Transcript,
-            LossKind::TextDropped,
-            "a gap to fill or files do not form a conversation and have no frames",
-        ));
+    if let Some(task) = document.task() {
+        frames = task_frames(&task);
+        losses.extend(task_losses(document.source()));
     }
     losses.extend(assign_ids(&mut frames));
     (Transcript::new(frames), losses)
+}
+
+/// A task as a message of the user; what fills a gap is the answer.
+fn task_frames(task: &Task<'_>) -> Vec<FrameBuf> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let user = |bytes: &[u8]| FrameBuf::new(FrameRole::User, text(bytes));
+    match task {
+        Task::Files(files) => vec![user(&files.write())],
+        Task::Fim(gap) => {
+            let open = Fim {
+                middle: b"",
+                ..*gap
+            };
+            let mut frames = vec![user(&open.write())];
+            if !gap.middle.is_empty() {
+                frames.push(FrameBuf::new(FrameRole::Assistant, text(gap.middle)));
+            }
+            frames
+        }
+    }
+}
+
+fn task_losses(source: &[u8]) -> Vec<Loss> {
+    let whole = |kind, message: &str| Loss::new(LossTarget::Transcript, kind, message);
+    let mut losses = vec![whole(
+        LossKind::Regrouped,
+        "a gap to fill, or files, become a message of the user",
+    )];
+    if std::str::from_utf8(source).is_err() {
+        let message = "bytes that are not UTF-8 replaced";
+        losses.push(whole(LossKind::BytesReplaced, message));
+    }
+    losses
 }
 
 struct Reading<'d, 's> {

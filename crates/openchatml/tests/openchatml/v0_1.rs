@@ -13,7 +13,9 @@ use openchatml::v0_1::{
     Event, Files, Fim, Function, Item, LegacyDocument, LegacyReadOptions, MessageHeader, Stream,
     Task, TextKind, Thought, WriteOptions, parse, to_transcript, write,
 };
-use openchatml::{Channel, FrameBuf, FrameRole, LossKind, LossSeverity, Terminator, Transcript};
+use openchatml::{
+    Channel, Dialect, FrameBuf, FrameRole, LossKind, LossSeverity, Terminator, Transcript,
+};
 use proptest::prelude::*;
 
 const SUITES: [&str; 2] = [
@@ -560,5 +562,33 @@ fn tasks_are_written_as_they_were_read() {
         "<|fim_prefix|>a<|fim_middle|>b<|fim_suffix|>c<|fim_prefix|>",
     ] {
         assert_eq!(Fim::read(bad.as_bytes()), None);
+    }
+}
+
+/// Texts without a conversation become what a user asks, in every dialect.
+#[test]
+fn tasks_are_conversations() {
+    let options = openchatml::convert::ConvertOptions::default();
+    for (text, expected) in [
+        (
+            "<|fim_prefix|>The capital is <|fim_middle|>Paris<|fim_suffix|>, a city.",
+            "<|start|>user<|message|><|fim_prefix|>The capital is <|fim_middle|><|fim_suffix|>, a city.<|end|>\
+             <|start|>assistant<|channel|>final<|message|>Paris<|end|>",
+        ),
+        (
+            "<|fim_prefix|>a<|fim_middle|><|fim_suffix|>b",
+            "<|start|>user<|message|><|fim_prefix|>a<|fim_middle|><|fim_suffix|>b<|end|>",
+        ),
+        (
+            "a.py\n<|file_separator|>\nb.py",
+            "<|start|>user<|message|>a.py\n<|file_separator|>\nb.py<|end|>",
+        ),
+    ] {
+        let read = openchatml::convert::read(text.as_bytes(), Some(Dialect::V0_1), &options);
+        let kinds: Vec<_> = read.losses.iter().map(|loss| loss.kind.as_str()).collect();
+        assert_eq!(kinds, ["regrouped"], "{text}");
+        let harmony = Dialect::Harmony;
+        let written = openchatml::convert::write(&read.transcript, harmony, &options).unwrap();
+        assert_eq!(written.text, expected);
     }
 }

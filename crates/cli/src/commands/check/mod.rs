@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{SourceError, into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
+use openchatml::harmony;
 
 use crate::finding::to_json;
 
@@ -168,7 +169,14 @@ impl Checker<'_> {
             Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
                 let options = openchatml::convert::ConvertOptions::default();
                 let read = openchatml::convert::read(&bytes, language.dialect(), &options);
-                self.report(name, path, &bytes, &read.diagnostics)
+                let mut found = read.diagnostics;
+                if language == Language::Harmony {
+                    let options = harmony::HarmonyReadOptions::default();
+                    let document = harmony::read(&bytes, &options);
+                    found.extend(harmony::check(&document, &[]));
+                    found.sort_by_key(|finding| finding.primary.start);
+                }
+                self.report(name, path, &bytes, &found)
             }
             Language::Chatmd => match into_text(name, bytes) {
                 Ok(text) => self.chatmd(name, path, &text, None),
