@@ -5,6 +5,7 @@
 //! status ([`exit::Exit`]) classifies the result.
 #![forbid(unsafe_code)]
 
+mod age;
 mod arguments;
 mod commands;
 mod conversion;

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
 use logue_harness::chat::{BusyPolicy, OnCrash, PausedPolicy};
 
+use crate::age::parse_age;
 use crate::conversion::form::Form;
 use crate::setup::settings::Settings;
 
@@ -554,24 +555,6 @@ pub(crate) struct RestoreArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-}
-
-/// Parses a whole number of days, hours, minutes or seconds.
-fn parse_age(text: &str) -> Result<Duration, String> {
-    let unit = text.chars().next_back().unwrap_or_default();
-    let seconds = match unit {
-        'd' => 86_400_u64,
-        'h' => 3_600,
-        'm' => 60,
-        's' => 1,
-        _ => return Err("write a number with a unit: 30d, 12h, 45m or 90s".to_owned()),
-    };
-    let number = text.strip_suffix(unit).unwrap_or_default().parse::<u64>();
-    let number = number.map_err(|error| error.to_string())?;
-    let seconds = number.checked_mul(seconds).filter(|_| number > 0);
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "the time must be at least a second, and not endless".to_owned())
 }
 
 /// Move damaged records to quarantine and rebuild indexes; exit with 8 if faults remain

@@ -80,7 +80,9 @@ fn turn(
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;
-            if let Some(ttl) = arguments.ttl {
+            let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
+            let default = settings.session_ttl.filter(|_| !has_own);
+            if let Some(ttl) = arguments.ttl.or(default) {
                 let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());
                 let noted = store.set_label(session, TTL, seconds, now).await;
                 noted.map_err(|error| store_failure(&error))?;

@@ -320,6 +320,18 @@ fn a_store_of_a_checkout_is_not_used_until_the_file_is_trusted() {
 }
 
 #[test]
+fn a_checkout_lets_no_session_expire_until_the_file_is_trusted() {
+    let project = Project::new("[store]\nttl = \"1s\"\n", &[("p.md", PROMPT)]);
+    let send = ["send", "-m", "echo:", "--agent", "p.md", "s", "hi"];
+    refused(&project.ran(&send));
+    project.trust();
+    is_done(&project.ran(&send));
+    let shown = project.ran(&["sessions", "show", "--json", "s"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["labels"]["ttl_seconds"], 1, "{shown}");
+}
+
+#[test]
 fn keys_that_grant_nothing_need_no_trust() {
     let server = server(vec![Answer::text("hi")]);
     let settings = "[model]\nretries = 0\nstream = true\n\
@@ -420,6 +432,11 @@ fn every_granting_key_is_refused_where_it_is_written() {
             "[store]\nurl = \"sqlite:x.db\"\n",
             "2:7",
             "keeps sessions in sqlite:x.db",
+        ),
+        (
+            "[store]\nttl = \"1s\"\n",
+            "2:7",
+            "lets `logue sessions prune` remove sessions that `logue send` uses, 1s after",
         ),
         (
             "[mcp.servers.\"https://x/\".headers]\nA = \"b\"\n",

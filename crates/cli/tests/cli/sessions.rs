@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::Answer;
 
 use crate::program::{Ran, events, folder, logue, run};
@@ -552,6 +552,56 @@ fn old_sessions_are_pruned_and_those_that_wait_are_kept() {
     assert_eq!(prune(&["--older-than", "1s", "--force"]).stdout, "waits\n");
     let wrong = run(folder.path(), ["sessions", "prune", "--older-than", "1y"]);
     assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+}
+
+#[test]
+fn the_settings_give_new_sessions_a_time_and_the_flag_takes_precedence() {
+    let ttl = |time: &str| format!("[store]\nttl = \"{time}\"\n");
+    let folder = folder(&[("echo.md", "<config model=\"echo:\"/>\n")]);
+    let own = |settings: &str| {
+        let path = folder.path().join(".config/logue");
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("config.toml"), settings).unwrap();
+    };
+    let send = |arguments: &[&str]| {
+        let arguments = [&["send", "--agent", "echo.md"][..], arguments, &["hi"]].concat();
+        run(folder.path(), arguments)
+    };
+    let seconds = |session: &str| show(folder.path(), session)["labels"]["ttl_seconds"].clone();
+    assert_eq!(send(&["plain"]).status, 0);
+    assert_eq!(seconds("plain"), Value::Null);
+    own(&ttl("2d"));
+    assert_eq!(send(&["new"]).status, 0);
+    assert_eq!(send(&["--ttl", "3d", "own"]).status, 0);
+    assert_eq!(send(&["plain"]).status, 0);
+    let day = 86_400;
+    let found = ["new", "own", "plain"].map(seconds);
+    assert_eq!(found, [json!(2 * day), json!(3 * day), json!(2 * day)]);
+    // What a session has stays.
+    own(&ttl("1s"));
+    for session in ["new", "own", "plain"] {
+        assert_eq!(send(&[session]).status, 0);
+    }
+    assert_eq!(["new", "own", "plain"].map(seconds), found);
+    assert_eq!(send(&["--ttl", "4d", "new"]).status, 0);
+    assert_eq!(seconds("new"), json!(4 * day));
+    assert_eq!(send(&["short"]).status, 0);
+    let until = std::time::Instant::now();
+    let prune = || run(folder.path(), ["sessions", "prune"]).stdout;
+    while prune().is_empty() {
+        assert!(until.elapsed().as_secs() < 30);
+    }
+    let listed = run(folder.path(), ["sessions", "list"]).stdout;
+    assert!(
+        !listed.contains("short") && listed.contains("plain"),
+        "{listed}"
+    );
+    for wrong in ["30", "1y", "0d", ""] {
+        own(&ttl(wrong));
+        let ran = send(&["new"]);
+        assert_eq!(ran.status, 3, "{wrong}: {}", ran.stderr);
+        assert!(ran.stderr.contains("config.toml:2:7"), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -131,6 +131,7 @@ pub(crate) const KEYS: &[(&str, KeyClass)] = &[
     ("redact.rule.name", Stricter),
     ("redact.rule.pattern", Stricter),
     ("store.url", Grants(store)),
+    ("store.ttl", Grants(store_ttl)),
     ("telemetry.endpoint", UserOnly),
     ("mcp.start_timeout_seconds", Neutral),
     ("mcp.call_timeout_seconds", Neutral),
@@ -330,6 +331,13 @@ fn host(value: &KeyValue<'_>) -> String {
 
 fn search(value: &KeyValue<'_>) -> String {
     format!("sends searches to {}", value.text)
+}
+
+fn store_ttl(value: &KeyValue<'_>) -> String {
+    format!(
+        "lets `logue sessions prune` remove sessions that `logue send` uses, {} after their last change",
+        value.text
+    )
 }
 
 fn store(value: &KeyValue<'_>) -> String {

@@ -31,6 +31,7 @@ pub(crate) mod tools;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{PermissionFile, Redaction};
@@ -41,6 +42,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
+use crate::age::parse_age;
 use crate::exit::{CliError, Exit};
 use crate::setup::config::browser::Browser;
 use crate::setup::config::find::project_file;
@@ -101,21 +103,33 @@ pub(crate) struct Transcript {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Store {
     pub(crate) url: Option<Spanned<String>>,
+    ttl: Option<Spanned<String>>,
 }
 
 impl Store {
-    /// Checks the address.
+    /// Checks the values.
     ///
     /// # Errors
-    /// Returns a message and its position for an address of an unknown kind.
+    /// Returns a message and its position for an address of an unknown kind or an invalid time.
     fn check(&self) -> Result<(), (Span, String)> {
         match &self.url {
             Some(url) if !is_store_address(url.get_ref()) => {
                 let message = "`url`: expected `sqlite:PATH` or `memory:`";
-                Err((Span::from(url.span()), message.to_owned()))
+                return Err((Span::from(url.span()), message.to_owned()));
             }
-            _ => Ok(()),
+            _ => {}
         }
+        match &self.ttl {
+            Some(ttl) => parse_age(ttl.get_ref())
+                .map(drop)
+                .map_err(|cause| (Span::from(ttl.span()), format!("`ttl`: {cause}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the time after its last change when a session may be removed.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        parse_age(self.ttl.as_ref()?.get_ref()).ok()
     }
 }
 

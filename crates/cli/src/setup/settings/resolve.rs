@@ -77,6 +77,7 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
             .nearest(|tables| tables.transcript.max_inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES),
         store_url: store_url(layers),
+        session_ttl: layers.nearest(|tables| tables.store.ttl()),
         traces_url: traces_url(layers),
         serve_token: variable("LOGUE_MCP_TOKEN"),
     }
