@@ -3,11 +3,12 @@
 //! The call of the model stays in the conversation as it is. Its result begins with the arguments
 //! that ran, so that the model and every reader of the conversation see both.
 
-use logue_graph::{SignalDescriptor, State};
+use logue_graph::{SignalDescriptor, State, Update};
 use logue_message::{Arguments, CallKind, ToolCall};
 use logue_tools::{Preview, Router};
 use serde_json::{Map, Value, json};
 
+use crate::permission::approval::{APPROVAL, DECIDED_BY, NOTE};
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
 
@@ -139,6 +140,15 @@ pub fn edited_approval_payload(
     let edits: Map<String, Value> = edits.into_iter().collect();
     payload.insert(EDITS.to_owned(), Value::Object(edits));
     payload
+}
+
+/// Returns the update with no decision about calls.
+pub(crate) fn without_decision(update: Update) -> Update {
+    update
+        .with(APPROVAL, Value::Null)
+        .with(NOTE, json!(""))
+        .with(DECIDED_BY, json!(""))
+        .with(EDITS, Value::Null)
 }
 
 /// Returns the edit of a call that the state contains.

@@ -26,13 +26,12 @@ use logue_model::{
     ModelEvent, ModelRequest, Provider, ProviderError, SamplingSettings, StructuredProvider,
 };
 use logue_tools::{BoxFuture, Router, SchemaWarning, ToolRequest, ToolResult, Toolbox};
-use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::permission::approval::{
     APPROVAL, ApprovalSignal, DECIDED_BY, NOTE, PendingCall, descriptor, pending_message,
 };
-use crate::permission::edit::EDITS;
+use crate::permission::edit::{EDITS, without_decision};
 use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
 use crate::permission::rules::Permission;
@@ -326,7 +325,11 @@ impl Shared {
                 PendingCall::new(call, decision)
             })
             .collect();
-        let update = Update::new().with(TURN, progress.to_json());
+        let mut update = Update::new().with(TURN, progress.to_json());
+        if is_decided(ctx.state()) {
+            // The decision of a turn that was recovered was about its earlier calls.
+            update = without_decision(update);
+        }
         let update = with_calls(update, &calls);
         // A conversation cannot contain an answer without text and calls.
         let is_valid = message.validate().is_ok();
@@ -372,12 +375,7 @@ impl Shared {
                 gated.redact(redact, &router).await;
             }
         }
-        let update = Update::new()
-            .with(APPROVAL, Value::Null)
-            .with(NOTE, json!(""))
-            .with(DECIDED_BY, json!(""))
-            .with(EDITS, Value::Null);
-        let update = with_calls(update, &calls);
+        let update = with_calls(without_decision(Update::new()), &calls);
         let waiting: Vec<_> = calls
             .iter()
             .filter(|gated| is_asking(gated))
@@ -486,11 +484,7 @@ impl Shared {
         let results: List<ChatMessage> = results.into_iter().flatten().collect();
         progress.spent.add(agents.spent());
         progress.agent_requests += agents.requests();
-        let update = Update::new()
-            .with(APPROVAL, Value::Null)
-            .with(NOTE, json!(""))
-            .with(DECIDED_BY, json!(""))
-            .with(EDITS, Value::Null)
+        let update = without_decision(Update::new())
             .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))

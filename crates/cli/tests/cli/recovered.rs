@@ -115,6 +115,36 @@ fn approved_calls_that_had_not_started_are_run_without_another_question() {
 }
 
 #[test]
+fn a_decision_counts_for_no_later_call_of_a_recovered_turn() {
+    let later = || {
+        let answer = Answer::text("And this.");
+        Reply::Answer(answer.with_call("c2", "deploy", r#"{"arguments":["later"]}"#))
+    };
+    // The process dies in the approved call, or in the request after it.
+    for (script, in_tool) in [("echo $1 >> runs\nsleep 30\n", true), (DEPLOY, false)] {
+        let mut replies = vec![call()];
+        replies.extend((!in_tool).then_some(Reply::Silent));
+        replies.extend([later(), text("fine")]);
+        let server = server(replies);
+        let folder = prepared(script);
+        let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+        let signal = suspended(folder.path(), &server, &asking);
+        let approve = ["signal", &signal, "--approve"];
+        if in_tool {
+            kill_in_the_tool(folder.path(), &server, &approve);
+        } else {
+            kill_in_a_request(folder.path(), &server, &approve, 2);
+        }
+        let ran = ask(folder.path(), &server, &["sessions", "recover", "s"]);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert!(ran.stdout.contains("waits for approve-"), "{}", ran.stdout);
+        assert_eq!(runs(folder.path()).lines().count(), 1);
+        let waiting = show(folder.path(), "s")["suspended"].clone();
+        assert_eq!(waiting[0]["metadata"]["calls"][0]["id"], "c2", "{waiting}");
+    }
+}
+
+#[test]
 fn a_turn_is_continued_three_times_at_most() {
     let folder = prepared(DEPLOY);
     kill_after_the_tool(folder.path(), &KEYED);
