@@ -34,6 +34,7 @@ use crate::permission::approval::{
 use crate::permission::edit::{EDITS, without_decision};
 use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
+use crate::permission::redacted_call::redacted_call;
 use crate::permission::rules::Permission;
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget, RequestLimitReached};
 use crate::turn::continuation::{begun_continuation, is_decided, next_calls};
@@ -510,7 +511,14 @@ impl Shared {
         };
         let running = router.call(request);
         Box::pin(async move {
-            if let Err(error) = ctx.journal(TurnNote::started(&call.id)).await {
+            let note = match gated.edited {
+                Some(_) => {
+                    let stored = redacted_call(self.redaction.redact(), call);
+                    TurnNote::started_edited(&call.id, stored.arguments.as_str())
+                }
+                None => TurnNote::started(&call.id),
+            };
+            if let Err(error) = ctx.journal(note).await {
                 let words = format!("this call was not run: {error}");
                 *unnoted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 return ToolResult::failure(words);

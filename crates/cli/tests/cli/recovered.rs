@@ -145,6 +145,38 @@ fn a_decision_counts_for_no_later_call_of_a_recovered_turn() {
 }
 
 #[test]
+fn an_interrupted_edited_call_counts_with_both_versions() {
+    let slow = "echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n";
+    for (word, expected) in [
+        ("edited", "edited\n"),
+        ("asked", "edited\n"),
+        ("other", "edited\nother\n"),
+    ] {
+        let call = |id: &str, word: &str| {
+            let arguments = json!({ "arguments": [word] }).to_string();
+            Reply::Answer(Answer::text("").with_call(id, "deploy", arguments))
+        };
+        let replies = vec![call("c1", "asked"), call("c2", word), text("a"), text("b")];
+        let server = server(replies);
+        let folder = prepared(slow);
+        let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+        let signal = suspended(folder.path(), &server, &asking);
+        let edit = json!({ "arguments": ["edited"] }).to_string();
+        std::fs::write(folder.path().join("edit.json"), edit).unwrap();
+        let edit = ["signal", &signal, "--approve", "--edit", "edit.json"];
+        kill_in_the_tool(folder.path(), &server, &edit);
+        // From now on the tool may run, but not again.
+        let next = ["send", "--permission", "deploy=allow", "s", "next"];
+        let ran = ask(folder.path(), &server, &next);
+        assert_eq!(ran.status, 0, "{word}: {}", ran.stderr);
+        assert_eq!(runs(folder.path()), expected, "{word}");
+        let suspended = show(folder.path(), "s")["suspended"].clone();
+        let waits = usize::from(word != "other");
+        assert_eq!(suspended.as_array().unwrap().len(), waits, "{word}");
+    }
+}
+
+#[test]
 fn a_turn_is_continued_three_times_at_most() {
     let folder = prepared(DEPLOY);
     kill_after_the_tool(folder.path(), &KEYED);

@@ -355,6 +355,22 @@ fn an_interrupted_call_with_a_secret_is_repeated_only_by_a_person() {
 }
 
 #[test]
+fn the_start_of_an_edited_call_is_noted_without_the_secret() {
+    let server = server(vec![call("to prod"), call(SECRET), text("so be it")]);
+    let folder = prepared(SLOW, RULE);
+    let (signal, _) = suspended(folder.path(), &server, &ASKING);
+    std::fs::write(folder.path().join("arguments.json"), words(SECRET)).unwrap();
+    let edit = ["signal", &signal, "--approve", "--edit", "arguments.json"];
+    kill_in_the_tool(folder.path(), &server, &edit);
+    assert_eq!(leaks(folder.path()), Vec::<String>::new());
+    let allow = ["send", "--permission", "deploy=allow", "s", "next"];
+    let ran = ask(folder.path(), &server, &allow);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(runs(folder.path()), format!("{SECRET}\n"));
+    assert_no_secret(folder.path());
+}
+
+#[test]
 fn an_edit_of_a_dead_process_runs_only_if_it_is_sent_again() {
     for again in [false, true] {
         let both = Answer::text("")

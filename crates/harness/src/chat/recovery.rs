@@ -5,7 +5,7 @@
 //! that was reported. A tool call that was started and has no result has an unknown outcome; it gets
 //! a result that says so, and never runs again by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use logue_message::{ChatMessage, Role, ToolCall, cancelled_result, repair_history};
 use serde_json::{Map, Value, json};
@@ -17,6 +17,7 @@ const CONTINUES: &str = "continues";
 const STEP: &str = "step";
 const FIELDS: &str = "fields";
 const STARTED: &str = "started";
+const EDITED: &str = "edited";
 const REJECTED: &str = "rejected";
 const RECOVERED: &str = "recovered";
 /// The text of a message that stands for a lost one with a call.
@@ -53,6 +54,8 @@ pub enum TurnNote {
     Started {
         /// The id of the call.
         call_id: String,
+        /// The arguments that run, if a person replaced those of the call.
+        edited: Option<String>,
     },
     /// Another owner took the turn over.
     Recovered {
@@ -89,6 +92,13 @@ impl TurnNote {
         json!({ STARTED: call_id })
     }
 
+    /// Returns the JSON form of the start of a call that a person edited.
+    ///
+    /// `arguments` are those that run. After a crash, a call with either of them requires approval.
+    pub fn started_edited(call_id: &str, arguments: &str) -> Value {
+        json!({ STARTED: call_id, EDITED: arguments })
+    }
+
     fn recovered(kept: usize) -> Value {
         json!({ RECOVERED: kept })
     }
@@ -121,8 +131,10 @@ impl TurnNote {
             return message_from_json(note).map(Self::Message);
         }
         if let Some(call_id) = note.get(STARTED).and_then(Value::as_str) {
+            let edited = note.get(EDITED).and_then(Value::as_str);
             return Ok(Self::Started {
                 call_id: call_id.to_owned(),
+                edited: edited.map(str::to_owned),
             });
         }
         if let Some(kept) = note.get(RECOVERED).and_then(Value::as_u64) {
@@ -169,13 +181,21 @@ struct Noted {
 struct Batch {
     calls: Vec<ToolCall>,
     starts_noted: bool,
-    started: BTreeSet<String>,
+    /// The started calls, with the arguments that a person gave them.
+    started: BTreeMap<String, Option<String>>,
     answered: BTreeSet<String>,
 }
 
 impl Batch {
     fn is_started(&self, call: &ToolCall) -> bool {
-        !self.starts_noted || self.started.contains(&call.id)
+        !self.starts_noted || self.started.contains_key(&call.id)
+    }
+
+    /// The call with the arguments that a person gave it, if so.
+    fn edited(&self, call: &ToolCall) -> Option<ToolCall> {
+        let arguments = self.started.get(&call.id)?.as_ref()?;
+        let edited = ToolCall::new(&call.id, &call.name, arguments.as_str());
+        Some(edited.with_kind(call.kind))
     }
 
     fn unanswered(&self) -> impl Iterator<Item = &ToolCall> {
@@ -278,13 +298,13 @@ impl Journalled {
                     }
                 }
             }
-            TurnNote::Started { call_id } => {
+            TurnNote::Started { call_id, edited } => {
                 if let Some(batch) = self.batches.last_mut() {
-                    batch.started.insert(call_id);
+                    batch.started.insert(call_id, edited);
                 }
             }
             TurnNote::Recovered { kept } => {
-                self.interrupted.extend(self.interrupted());
+                self.interrupted.extend(self.interrupted_versions());
                 self.messages.truncate(kept);
                 self.recoveries += 1;
             }
@@ -310,7 +330,7 @@ impl Journalled {
         self.batches.push(Batch {
             calls,
             starts_noted,
-            started: BTreeSet::new(),
+            started: BTreeMap::new(),
             answered: BTreeSet::new(),
         });
     }
@@ -377,9 +397,19 @@ impl Journalled {
         calls.cloned().collect()
     }
 
+    /// The interrupted calls as the model made them, and as a person edited them.
+    fn interrupted_versions(&self) -> Vec<ToolCall> {
+        let calls = self.batches.iter().flat_map(|batch| {
+            let calls = batch.unanswered();
+            let calls = calls.filter(|call| batch.is_started(call));
+            calls.flat_map(|call| std::iter::once(call.clone()).chain(batch.edited(call)))
+        });
+        calls.collect()
+    }
+
     /// The calls that were interrupted in any of its lives.
     pub(super) fn guarded(&self) -> Vec<ToolCall> {
-        let now = self.interrupted();
+        let now = self.interrupted_versions();
         self.interrupted.iter().cloned().chain(now).collect()
     }
 
