@@ -74,6 +74,7 @@ pub use prompt::refine::{RefineError, refine_prompt};
 pub use prompt::scope::PromptScope;
 pub use prompt::source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
 pub use prompt::toolbox::toolbox;
+pub use prompt::variables::VariableValues;
 pub use transcript::file::TranscriptFile;
 pub use transcript::file_session::FileSession;
 pub use transcript::format::DEFAULT_INLINE_BYTES;

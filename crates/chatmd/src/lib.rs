@@ -58,7 +58,7 @@ pub use document::{
     AgentElement, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document, DocumentRef,
     Element, Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, ReasoningElement,
     Reference, ReferenceKind, Summary, Text, ToolCallElement, ToolDecl, ToolKind,
-    ToolResponseElement,
+    ToolResponseElement, Variable,
 };
 pub use evaluate::{
     Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind, evaluate,

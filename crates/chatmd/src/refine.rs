@@ -4,9 +4,12 @@
 //! of a file that is the prompt, and validates the rewritten prompt: only text may change, no
 //! permission and no setting.
 
+use logue_source::Span;
+
 use crate::document::content::ContentItem;
-use crate::document::element::{Document, Element, MessageRole};
+use crate::document::element::{Config, Document, Element, MessageRole};
 use crate::document::tool::ToolKind;
+use crate::document::variable::Variable;
 use crate::syntax::builder::parse;
 use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
 use crate::syntax::tag::Tag;
@@ -104,19 +107,26 @@ pub fn forbidden_change(original: &str, rewritten: &str) -> Option<String> {
 }
 
 fn settings(document: &Document) -> impl PartialEq + use<> {
-    let config = document.config().cloned().unwrap_or_default();
-    (
-        config.model,
-        config.max_tokens,
-        config.temperature,
-        config.reasoning_effort,
-        config.id,
-        config.show_tool_call,
-    )
+    let config = Config {
+        span: Span::default(),
+        opener: Span::default(),
+        ..document.config().cloned().unwrap_or_default()
+    };
+    let variables = document.variables().cloned();
+    let variables: Vec<Variable> = variables
+        .map(|variable| Variable {
+            span: Span::default(),
+            ..variable
+        })
+        .collect();
+    (config, variables)
 }
 
-fn tools(document: &Document) -> Vec<ToolKind> {
-    document.tools().map(|tool| tool.kind.clone()).collect()
+fn tools(document: &Document) -> Vec<(ToolKind, Option<String>)> {
+    let tools = document.tools();
+    tools
+        .map(|tool| (tool.kind.clone(), tool.note.clone()))
+        .collect()
 }
 
 fn roles(document: &Document) -> Vec<MessageRole> {
@@ -136,7 +146,10 @@ fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
             Element::ToolCall(call) => items(&call.content, &mut found),
             Element::ToolResponse(response) => items(&response.content, &mut found),
             Element::Import(import) => found.push(("import", import.src.clone(), true)),
-            Element::Config(_) | Element::Tool(_) | Element::Reasoning(_) => {}
+            Element::Config(_)
+            | Element::Tool(_)
+            | Element::Reasoning(_)
+            | Element::Variable(_) => {}
         }
     }
     found

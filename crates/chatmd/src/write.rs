@@ -287,6 +287,12 @@ pub struct ConfigRecord<'a> {
     pub temperature: Option<f64>,
     /// Reasoning effort.
     pub reasoning_effort: Option<&'a str>,
+    /// Probability mass of nucleus sampling; omitted if not finite.
+    pub top_p: Option<f64>,
+    /// Sampling seed.
+    pub seed: Option<i64>,
+    /// Texts that end a response, as the value of the attribute.
+    pub stop: Option<&'a str>,
 }
 
 impl<'a> ConfigRecord<'a> {
@@ -317,6 +323,42 @@ impl<'a> ConfigRecord<'a> {
         self.reasoning_effort = reasoning_effort.into();
         self
     }
+
+    /// Sets the probability mass of nucleus sampling.
+    #[must_use]
+    pub fn with_top_p(mut self, top_p: impl Into<Option<f64>>) -> Self {
+        self.top_p = top_p.into();
+        self
+    }
+
+    /// Sets the sampling seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: impl Into<Option<i64>>) -> Self {
+        self.seed = seed.into();
+        self
+    }
+
+    /// Sets the texts that end a response: one text, or a JSON list of texts.
+    #[must_use]
+    pub fn with_stop(mut self, stop: impl Into<Option<&'a str>>) -> Self {
+        self.stop = stop.into();
+        self
+    }
+}
+
+/// Writes `<var/>` with the value that a run used.
+///
+/// ```
+/// let record = chatmd::write::variable("topic", "a < b");
+/// assert_eq!(record, "<var name=\"topic\" value=\"a &lt; b\"/>\n");
+/// ```
+pub fn variable(name: &str, value: &str) -> String {
+    let mut out = String::from("<");
+    out.push_str(Tag::Var.as_str());
+    write_attribute(&mut out, "name", name);
+    write_attribute(&mut out, "value", value);
+    out.push_str("/>\n");
+    out
 }
 
 /// Writes `<config/>`.
@@ -331,8 +373,12 @@ impl<'a> ConfigRecord<'a> {
 /// ```
 pub fn config(config: &ConfigRecord<'_>) -> String {
     let max_tokens = config.max_tokens.map(|count| count.to_string());
-    let temperature = config.temperature.filter(|value| value.is_finite());
-    let temperature = temperature.map(|value| value.to_string());
+    let number = |value: Option<f64>| {
+        let finite = value.filter(|value| value.is_finite());
+        finite.map(|value| value.to_string())
+    };
+    let (temperature, top_p) = (number(config.temperature), number(config.top_p));
+    let seed = config.seed.map(|seed| seed.to_string());
     let mut out = String::from("<");
     out.push_str(Tag::Config.as_str());
     let attributes = [
@@ -340,6 +386,9 @@ pub fn config(config: &ConfigRecord<'_>) -> String {
         ("max_tokens", max_tokens.as_deref()),
         ("temperature", temperature.as_deref()),
         ("reasoning_effort", config.reasoning_effort),
+        ("top_p", top_p.as_deref()),
+        ("seed", seed.as_deref()),
+        ("stop", config.stop),
     ];
     for (name, value) in attributes {
         if let Some(value) = value {

@@ -133,6 +133,8 @@ codes! {
     MdToolDeclaration = "E-MD-TOOL-DECLARATION",
     /// Two declarations expose the same tool name.
     MdDuplicateTool = "E-MD-DUPLICATE-TOOL",
+    /// A variable is declared wrongly, or has no value.
+    MdVariable = "E-MD-VARIABLE",
     /// A summary, which is plain text, contains an element.
     MdSummaryElement = "E-MD-SUMMARY-ELEMENT",
     /// A declaration names an unknown built-in tool.
@@ -195,6 +197,8 @@ codes! {
     EmptyModel = "empty-model",
     /// A call of a tool that the document does not declare.
     UndeclaredTool = "undeclared-tool",
+    /// A placeholder names no declared variable.
+    UndeclaredVariable = "undeclared-variable",
     /// A declared tool that the conversation never called.
     UnusedTool = "unused-tool",
     /// A document names a file that does not exist.

@@ -63,6 +63,7 @@ impl DiagnosticCode {
             | Self::MdMissingAttribute
             | Self::MdMissingContent
             | Self::MdInvalidAttribute
+            | Self::MdVariable
             | Self::MdSummaryElement
             | Self::MdUnknownRole => "The prompt has a mistake.",
             Self::MdToolDeclaration
@@ -89,7 +90,8 @@ impl DiagnosticCode {
             | Self::RepeatedAttribute
             | Self::FlagAttributeHasValue
             | Self::StatusWithoutId
-            | Self::EmptyModel => "Some settings have no effect.",
+            | Self::EmptyModel
+            | Self::UndeclaredVariable => "Some settings have no effect.",
             Self::UnusedTool => "A tool was not used.",
             Self::DuplicateId => "Two uses of a tool cannot be told apart.",
         }

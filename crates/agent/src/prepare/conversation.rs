@@ -27,7 +27,13 @@ impl Conversation {
         let History::Prompt { message } = history else {
             return Ok(Self::default());
         };
-        let mut additions = prompt.unanswered_calls();
+        let recorded = prompt.variables.unrecorded.iter();
+        let recorded = recorded.map(|(name, value)| TranscriptItem::Variable {
+            name: name.clone(),
+            value: value.clone(),
+        });
+        let mut additions: Vec<TranscriptItem> = recorded.collect();
+        additions.extend(prompt.unanswered_calls());
         let mut messages = prompt.messages.clone();
         messages.extend(additions.iter().filter_map(TranscriptItem::to_message));
         // A result belongs to its call, and the call stays where the file has it.

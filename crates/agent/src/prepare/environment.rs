@@ -16,6 +16,7 @@ use crate::prepare::source::PromptSource;
 use crate::prompt::document::Prompt;
 use crate::prompt::file_loader::FileLoader;
 use crate::prompt::scope::PromptScope;
+use crate::prompt::variables::VariableValues;
 use crate::transcript::redaction::Redaction;
 use crate::trust::grant::Grant;
 use crate::trust::prompt_trust::PromptTrust;
@@ -62,8 +63,10 @@ pub struct Environment {
     pub max_agent_depth: usize,
     /// Options for running tool calls.
     pub routing: Routing,
-    /// Requirements on the responses of the turn; agents have none.
+    /// Requirements on the responses of the turn, before those of its prompt; agents have none.
     pub requirements: ResponseRequirements,
+    /// The values of the variables of the prompt; agents have their defaults.
+    pub variables: Arc<VariableValues>,
     /// The condition for rewriting a prompt with a model before it runs.
     pub refinement: Refinement,
     /// Keeps rewritten prompts.
@@ -179,6 +182,7 @@ impl Environment {
             max_agent_depth: MAX_AGENT_CALLS,
             routing: Routing::default(),
             requirements: ResponseRequirements::default(),
+            variables: Arc::default(),
             refinement: Refinement::default(),
             refined_prompts: None,
             agent_responses: None,
@@ -199,6 +203,7 @@ impl Environment {
         }
         let mut scope = PromptScope::new(files, self.shell.clone());
         scope.kept.extend(source.transcript.clone());
+        scope.variables.clone_from(&self.variables);
         scope.network.clone_from(&self.network);
         scope.search.clone_from(&self.search);
         scope.servers.clone_from(&self.servers);

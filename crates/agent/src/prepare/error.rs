@@ -44,6 +44,12 @@ pub enum PrepareError {
         /// The most similar name of a tool.
         suggestion: Option<String>,
     },
+    /// The command sets a variable that the prompt does not declare.
+    #[error("the prompt declares no variable `{name}`")]
+    UnknownVariable {
+        /// The name of the variable.
+        name: String,
+    },
     /// A tool requires approval, there is no approver, and the turn cannot suspend.
     #[error("a tool that requires approval needs a turn with a transcript")]
     NoApprover,
@@ -124,7 +130,10 @@ impl PrepareError {
                 .map_or("E-SOURCE-READ", |error| error.code.as_str()),
             Self::ToolsFromNetwork => "E-MD-AGENT-FAILED",
             Self::NotTrusted { .. } => "prompt_not_trusted",
-            Self::NoApprover | Self::NoPrice { .. } | Self::UnknownTool { .. } => "usage",
+            Self::NoApprover
+            | Self::NoPrice { .. }
+            | Self::UnknownTool { .. }
+            | Self::UnknownVariable { .. } => "usage",
             Self::ResultRequired { .. } => crate::turn::assistant::TOOL_RESULT_REQUIRED,
             Self::NoInput { .. } => "no_user_input",
             Self::Requirements(error) => error.category.as_str(),

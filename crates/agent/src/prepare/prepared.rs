@@ -3,9 +3,12 @@
 //! The order is a promise: everything that can be refused is refused before anything is written,
 //! and trust is decided before the prompt is evaluated.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use chatmd::{DocumentRequest, World as _};
 use logue_message::{ChatMessage, ToolDefinition};
+use logue_model::ToolChoice;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{FileHasher, Toolbox};
 
@@ -22,11 +25,13 @@ use crate::prompt::document::Prompt;
 use crate::prompt::refine::refine_prompt;
 use crate::prompt::scope::PromptScope;
 use crate::prompt::toolbox::toolbox;
+use crate::prompt::variables::FilledVariables;
 use crate::transcript::item::{TranscriptError, TranscriptWriter};
 use crate::trust::grant::PromptDeclarations;
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::{Budget, SpendLimits};
 use crate::turn::redacted::{RedactedListener, TurnRedaction};
+use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::run::Turn;
 
 /// A prompt that is ready to answer.
@@ -117,6 +122,9 @@ pub async fn load_prompt(
     }
     let scope = scope.with_runner(Arc::new(agents));
     let mut prompt = evaluate(&scope, &source).await?;
+    if let Some(name) = prompt.variables.undeclared.take() {
+        return Err(PrepareError::UnknownVariable { name });
+    }
     if source.history == History::Suspended {
         let waiting = prompt.unanswered_calls();
         let ids = waiting
@@ -257,7 +265,14 @@ async fn refine(
 async fn evaluate(scope: &PromptScope, source: &PromptSource) -> Result<Prompt, PrepareError> {
     let prompt = match source.language {
         PromptLanguage::ChatMd => scope.load(&source.name, &source.text).await,
-        PromptLanguage::OpenChatMl => Prompt::from_openchatml(&source.name, &source.text),
+        PromptLanguage::OpenChatMl => {
+            let undeclared = scope.variables.undeclared(&BTreeSet::new());
+            let variables = FilledVariables {
+                undeclared: undeclared.map(str::to_owned),
+                ..FilledVariables::default()
+            };
+            Prompt::from_openchatml(&source.name, &source.text).with_variables(variables)
+        }
     };
     let errors = prompt.diagnostics.iter().filter(|found| found.is_error());
     let errors: Vec<Diagnostic> = errors.cloned().collect();
@@ -294,7 +309,13 @@ async fn assemble(
     let redaction = &environment.redaction;
     let conversation =
         Conversation::from_prompt(&prompt, &source.name, &source.history, redaction)?;
-    let requirements = environment.requirements.clone();
+    let requirements = match requirements_of(&prompt, &scope) {
+        Ok(requirements) => environment.requirements.clone().or(requirements),
+        Err(error) => {
+            let invalid = InvalidPrompt::new(prompt, vec![*error]);
+            return Err(PrepareError::Invalid(Box::new(invalid)));
+        }
+    };
     let checked = requirements.check(offered.definitions());
     checked.map_err(PrepareError::Requirements)?;
     let model = find_model(environment, &prompt, &scope)?;
@@ -331,6 +352,47 @@ async fn assemble(
         scope,
         conversation,
         model_identity: model.identity,
+    })
+}
+
+/// Returns the requirements on responses that a prompt states.
+fn requirements_of(
+    prompt: &Prompt,
+    scope: &PromptScope,
+) -> Result<ResponseRequirements, Box<Diagnostic>> {
+    let choice = prompt.config.tool_choice.as_deref();
+    let choice = choice.map(|choice| match choice {
+        "auto" => ToolChoice::Auto,
+        "required" => ToolChoice::Required,
+        "none" => ToolChoice::None,
+        tool => ToolChoice::Tool(tool.to_owned()),
+    });
+    let schema = match &prompt.config.response_schema {
+        Some(src) => Some(Arc::new(schema_in(src, prompt, scope)?)),
+        None => None,
+    };
+    Ok(ResponseRequirements::default()
+        .with_tool_choice(choice)
+        .with_response_schema(schema))
+}
+
+/// Reads the schema that a prompt names.
+fn schema_in(
+    src: &str,
+    prompt: &Prompt,
+    scope: &PromptScope,
+) -> Result<serde_json::Value, Box<Diagnostic>> {
+    let at = prompt.config.opener;
+    let mut files = scope.files.clone();
+    let read = files.document(&DocumentRequest::local(src));
+    let text = read.map_err(|error| {
+        let message = format!("cannot read the schema {src:?}: {error}");
+        Box::new(Diagnostic::error(error.kind.code(), message, at))
+    })?;
+    serde_json::from_str(&text.text).map_err(|error| {
+        let message = format!("the schema {src:?} is not JSON: {error}");
+        let invalid = Diagnostic::error(DiagnosticCode::MdInvalidAttribute, message, at);
+        Box::new(invalid.with_help("write a JSON Schema with an object at its root"))
     })
 }
 

@@ -12,6 +12,7 @@ use logue_source::{Diagnostic, DiagnosticCode, SourceMap};
 use logue_tools::{ToolResult, envelope};
 
 use crate::prompt::openchatml_prompt::Transcribed;
+use crate::prompt::variables::{FilledVariables, VariableValues};
 use crate::transcript::item::TranscriptItem;
 
 /// An evaluated prompt.
@@ -32,6 +33,7 @@ pub struct Prompt {
     transcribed: Option<Box<Transcribed>>,
     /// Whether only causes that may pass prevented the responses of agents.
     is_transient: bool,
+    pub(crate) variables: FilledVariables,
 }
 
 impl Prompt {
@@ -44,8 +46,24 @@ impl Prompt {
         if loaded.has_errors() {
             return Self::unevaluated(loaded);
         }
-        let evaluation = evaluate(loaded.document(), world);
-        Self::evaluated(loaded, evaluation)
+        let mut document = loaded.document().clone();
+        let (filled, missing) = VariableValues::default().fill(&mut document);
+        let evaluation = evaluate(&document, world);
+        let prompt = Self::evaluated(loaded, evaluation).with_findings(missing);
+        prompt.with_variables(filled)
+    }
+
+    /// Adds findings.
+    pub(crate) fn with_findings(mut self, findings: Vec<Diagnostic>) -> Self {
+        self.diagnostics.extend(findings);
+        self.diagnostics
+            .sort_by_key(|diagnostic| diagnostic.primary.start);
+        self
+    }
+
+    pub(crate) fn with_variables(mut self, variables: FilledVariables) -> Self {
+        self.variables = variables;
+        self
     }
 
     /// A document with errors.
@@ -71,6 +89,7 @@ impl Prompt {
             reasoning_count,
             transcribed: None,
             is_transient: false,
+            variables: FilledVariables::default(),
         }
     }
 
@@ -105,6 +124,7 @@ impl Prompt {
             reasoning_count: 0,
             transcribed: Some(Box::new(transcribed)),
             is_transient: false,
+            variables: FilledVariables::default(),
         }
     }
 
@@ -194,6 +214,9 @@ pub(crate) fn settings_of(config: &Config) -> SamplingSettings {
         .with_temperature(config.temperature)
         .with_max_tokens(config.max_tokens)
         .with_reasoning_effort(config.reasoning_effort.clone())
+        .with_top_p(config.top_p)
+        .with_seed(config.seed)
+        .with_stop(config.stop.clone())
 }
 
 fn reasoning_count(document: &Document) -> usize {

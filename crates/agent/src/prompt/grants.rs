@@ -87,6 +87,7 @@ impl PromptScope {
             agents: self.agents.clone(),
             depth: self.depth + 1,
             inherited: self.inherited.clone(),
+            variables: Arc::default(),
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

@@ -9,3 +9,4 @@ pub(crate) mod refine;
 pub(crate) mod scope;
 pub(crate) mod source_file;
 pub(crate) mod toolbox;
+pub(crate) mod variables;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{
-    Config, DocumentText, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind,
-    World as _, WorldError, WorldErrorKind, load,
+    Config, DocumentText, Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId,
+    RequestKind, World as _, WorldError, WorldErrorKind, load,
 };
 use logue_message::ContentBlock;
 use logue_model::SamplingSettings;
@@ -22,6 +22,7 @@ use tracing::Instrument as _;
 
 use crate::prompt::document::{Prompt, settings_of};
 use crate::prompt::file_loader::{FileLoader, network_is_off};
+use crate::prompt::variables::VariableValues;
 use crate::turn::budget::Budget;
 
 /// The number of requests that are served at the same time.
@@ -45,6 +46,8 @@ pub struct PromptScope {
     pub(crate) depth: usize,
     /// The model and settings of the caller, for an agent.
     pub(crate) inherited: Option<Arc<InheritedModel>>,
+    /// The values of the prompt's variables.
+    pub(crate) variables: Arc<VariableValues>,
 }
 
 /// The model and settings of a caller, for agents that name no model.
@@ -113,6 +116,7 @@ impl PromptScope {
             callers: files.file().map(PathBuf::from).into_iter().collect(),
             depth: 0,
             inherited: None,
+            variables: Arc::default(),
             files,
         }
     }
@@ -220,7 +224,13 @@ impl PromptScope {
         if loaded.has_errors() {
             return Prompt::unevaluated(loaded);
         }
-        let document = loaded.document().clone();
+        let mut document = loaded.document().clone();
+        let (filled, missing) = self.variables.fill(&mut document);
+        if filled.undeclared.is_some() || !missing.is_empty() {
+            let evaluation = Evaluation::default();
+            let prompt = Prompt::evaluated(loaded, evaluation).with_findings(missing);
+            return prompt.with_variables(filled);
+        }
         let none = Config::default();
         let scope = self.passing_on(document.config().unwrap_or(&none));
         let mut evaluator = Evaluator::new(&document);
@@ -240,7 +250,9 @@ impl PromptScope {
             }
         }
         let is_transient = !failures.is_empty() && failures.iter().all(|transient| *transient);
-        Prompt::evaluated(loaded, evaluator.finish()).with_transience(is_transient)
+        Prompt::evaluated(loaded, evaluator.finish())
+            .with_transience(is_transient)
+            .with_variables(filled)
     }
 
     /// Returns the model that a document or its imports name, without evaluation.

@@ -139,6 +139,7 @@ impl TranscriptFormat {
     ) -> Result<String, TranscriptError> {
         Ok(match element {
             TranscriptItem::User(text) => write::user(text),
+            TranscriptItem::Variable { name, value } => write::variable(name, value),
             TranscriptItem::Answer { block, continued } => self.answer(block, *continued),
             TranscriptItem::ToolCall(call) => {
                 let text = call.arguments.as_str();

@@ -31,6 +31,8 @@ fn messages_of(elements: &[TranscriptItem]) -> Vec<ChatMessage> {
         match element {
             TranscriptItem::Answer { block, .. } => answer.blocks.push(block.clone()),
             TranscriptItem::ToolCall(call) => answer.calls.push(call.clone()),
+            // Transcripts of OpenChatML have no variables.
+            TranscriptItem::Variable { .. } => {}
             TranscriptItem::User(_) | TranscriptItem::ToolResponse { .. } => {
                 messages.extend(std::mem::take(&mut answer).message());
                 messages.extend(element.to_message());

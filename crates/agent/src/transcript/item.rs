@@ -8,6 +8,13 @@ use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 pub enum TranscriptItem {
     /// A message of the user.
     User(String),
+    /// The value of a variable of the prompt.
+    Variable {
+        /// The name of the variable.
+        name: String,
+        /// The value.
+        value: String,
+    },
     /// A part of the model's response.
     Answer {
         /// Text or reasoning.
@@ -92,7 +99,7 @@ impl TranscriptItem {
             Self::ToolResponse { call, text } => {
                 Some(ChatMessage::tool(call.id.clone(), text.clone()).with_name(call.name.clone()))
             }
-            Self::Answer { .. } | Self::ToolCall(_) => None,
+            Self::Variable { .. } | Self::Answer { .. } | Self::ToolCall(_) => None,
         }
     }
 }

@@ -135,6 +135,10 @@ impl Redaction {
     pub(crate) fn element(&self, element: &TranscriptItem) -> TranscriptItem {
         match element {
             TranscriptItem::User(text) => TranscriptItem::User(self.text(text).into_owned()),
+            TranscriptItem::Variable { name, value } => TranscriptItem::Variable {
+                name: name.clone(),
+                value: self.text(value).into_owned(),
+            },
             TranscriptItem::Answer { block, continued } => {
                 let mut block = block.clone();
                 self.block(&mut block);

@@ -13,8 +13,9 @@ use serde_json::Value;
 pub struct ResponseRequirements {
     /// The tools that the model must call in its first request.
     ///
+    /// `None` leaves it to the prompt.
     /// Later requests are free: a model that had to call a tool each time would never answer.
-    pub tool_choice: ToolChoice,
+    pub tool_choice: Option<ToolChoice>,
     /// The JSON Schema of the turn's answer, with an object at its root.
     ///
     /// A response that calls tools is exempt, because another one follows.
@@ -24,8 +25,8 @@ pub struct ResponseRequirements {
 impl ResponseRequirements {
     /// Sets the tools that the model must call in its first request.
     #[must_use]
-    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.tool_choice = choice;
+    pub fn with_tool_choice(mut self, choice: impl Into<Option<ToolChoice>>) -> Self {
+        self.tool_choice = choice.into();
         self
     }
 
@@ -34,6 +35,15 @@ impl ResponseRequirements {
     pub fn with_response_schema(mut self, schema: impl Into<Option<Arc<Value>>>) -> Self {
         self.response_schema = schema.into();
         self
+    }
+
+    /// Returns the requirements, with those of `other` for the absent ones.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            tool_choice: self.tool_choice.or(other.tool_choice),
+            response_schema: self.response_schema.or(other.response_schema),
+        }
     }
 
     /// Checks that the requirements can be met with these tools.
@@ -60,8 +70,8 @@ impl ResponseRequirements {
         mut request: ModelRequest<'a>,
         number: u64,
     ) -> ModelRequest<'a> {
-        if number == 1 {
-            request.tool_choice = &self.tool_choice;
+        if let Some(choice) = self.tool_choice.as_ref().filter(|_| number == 1) {
+            request.tool_choice = choice;
         }
         request.response_schema = self.response_schema.as_deref();
         request

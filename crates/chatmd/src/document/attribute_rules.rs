@@ -96,7 +96,13 @@ const fn known(tag: Tag) -> &'static [&'static str] {
             "reasoning_effort",
             "id",
             "show_tool_call",
+            "top_p",
+            "seed",
+            "stop",
+            "tool_choice",
+            "response_schema",
         ],
+        Tag::Var => &["name", "default", "value", "description"],
         Tag::Tool => &[
             "name",
             "command",

@@ -51,6 +51,8 @@ pub struct Text {
     pub text: String,
     /// Content of its RAW blocks, if the remaining text is white space.
     pub payload: Option<String>,
+    /// The placeholders `{{name}}` in the text outside RAW blocks, as byte ranges of `text`.
+    pub placeholders: Vec<std::ops::Range<usize>>,
 }
 
 /// `<doc>`: the text of a document in its place (ChatMD §8.1).

@@ -6,6 +6,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::document::element::{Document, Element};
 use crate::document::tool::{BUILTINS, BuiltinDeclaration, ToolKind};
+use crate::document::variable;
 use crate::findings::Findings;
 use crate::suggest::suggest;
 
@@ -13,6 +14,7 @@ pub(crate) fn check(document: &Document, findings: &mut Findings) {
     configs(document, findings);
     tools(document, findings);
     calls(document, findings);
+    variable::check(document, findings);
 }
 
 fn configs(document: &Document, findings: &mut Findings) {

@@ -8,6 +8,7 @@ use logue_source::Span;
 
 use crate::document::content::{ContentItem, Import};
 use crate::document::tool::ToolDecl;
+use crate::document::variable::Variable;
 use crate::syntax::tag::Tag;
 
 /// A document: its elements in order.
@@ -54,6 +55,8 @@ pub enum Element {
     Reasoning(ReasoningElement),
     /// `<import>`
     Import(Import),
+    /// `<var>`, an extension of Logue.
+    Variable(Variable),
 }
 
 impl Element {
@@ -67,6 +70,7 @@ impl Element {
             Self::ToolResponse(response) => response.span,
             Self::Reasoning(reasoning) => reasoning.span,
             Self::Import(import) => import.span,
+            Self::Variable(variable) => variable.span,
         }
     }
 }
@@ -87,6 +91,18 @@ pub struct Config {
     pub temperature: Option<f64>,
     /// Reasoning effort, in the provider's vocabulary.
     pub reasoning_effort: Option<String>,
+    /// Probability mass of nucleus sampling; finite. An extension of Logue.
+    pub top_p: Option<f64>,
+    /// Sampling seed; an extension of Logue.
+    pub seed: Option<i64>,
+    /// Texts that end a response; an extension of Logue.
+    pub stop: Vec<String>,
+    /// Policy for the tool calls of a turn's first request; an extension of Logue.
+    ///
+    /// It is `auto`, `required`, `none` or the name of a tool.
+    pub tool_choice: Option<String>,
+    /// Path of the JSON Schema of the answer; an extension of Logue.
+    pub response_schema: Option<String>,
     /// Label of the configuration.
     pub id: Option<String>,
     /// Whether tool payloads are written into the transcript instead of separate files.

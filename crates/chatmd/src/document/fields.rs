@@ -90,3 +90,21 @@ pub(super) fn float(text: &str) -> Option<f64> {
     let number: f64 = text.replace('_', "").parse().ok()?;
     number.is_finite().then_some(number)
 }
+
+/// Parses one text, or a JSON list of texts.
+pub(super) fn texts(text: &str) -> Option<Vec<String>> {
+    if text.is_empty() {
+        return None;
+    }
+    if !text.trim_start().starts_with('[') {
+        return Some(vec![text.to_owned()]);
+    }
+    json_texts(text.trim())
+}
+
+/// Parses a JSON list of strings.
+fn json_texts(text: &str) -> Option<Vec<String>> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let items = value.as_array()?.iter();
+    items.map(|item| item.as_str().map(str::to_owned)).collect()
+}

@@ -14,6 +14,7 @@ mod read_tool;
 mod reference;
 pub(crate) mod tool;
 pub(crate) mod tool_use;
+pub(crate) mod variable;
 
 pub use content::{AgentElement, ContentItem, DocumentRef, Image, Import, MAX_AGENT_DEPTH, Text};
 pub use element::{
@@ -22,3 +23,4 @@ pub use element::{
 };
 pub use reference::{Reference, ReferenceKind};
 pub use tool::{BUILTINS, BuiltinDeclaration, ToolDecl, ToolKind};
+pub use variable::Variable;

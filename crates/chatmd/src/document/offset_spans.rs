@@ -8,6 +8,7 @@ use crate::document::element::{
     ToolResponseElement,
 };
 use crate::document::tool::ToolDecl;
+use crate::document::variable::Variable;
 
 /// A value that contains spans.
 pub(crate) trait OffsetSpans {
@@ -73,7 +74,9 @@ impl OffsetSpans for Element {
                 span.shift(by);
                 [(); 2]
             }
-            Self::Tool(ToolDecl { span, .. }) | Self::Import(Import { span, .. }) => {
+            Self::Tool(ToolDecl { span, .. })
+            | Self::Import(Import { span, .. })
+            | Self::Variable(Variable { span, .. }) => {
                 span.shift(by);
                 [(); 2]
             }

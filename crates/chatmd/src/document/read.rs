@@ -12,11 +12,12 @@ use crate::document::element::{
     Config, Document, Element, MessageElement, MessageRole, ReasoningElement, Summary,
     ToolCallElement, ToolResponseElement,
 };
-use crate::document::fields::{float, integer, missing, number, required, text};
+use crate::document::fields::{float, integer, missing, number, required, text, texts};
 use crate::document::ignored::{dropped, no_content};
 use crate::document::read_content::{Place, content};
 use crate::document::read_import::{import, literal};
 use crate::document::read_tool::read_tool;
+use crate::document::variable::read_variable;
 use crate::findings::Findings;
 use crate::syntax::advice::{FIX, RAW_SUMMARY};
 use crate::syntax::tag::Tag;
@@ -71,6 +72,10 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             no_content(node, findings);
             read_tool(node, findings).map(Element::Tool)
         }
+        Tag::Var => {
+            no_content(node, findings);
+            read_variable(node, findings).map(Element::Variable)
+        }
         Tag::User => Some(message(node, MessageRole::User, findings)),
         Tag::Assistant => Some(message(node, MessageRole::Assistant, findings)),
         Tag::System => Some(message(node, MessageRole::System, findings)),
@@ -116,6 +121,24 @@ fn config(node: ElementNode<'_>, findings: &mut Findings) -> Config {
             findings,
         ),
         reasoning_effort: text(node, "reasoning_effort"),
+        top_p: number(node, "top_p", "a number such as `0.9`", float, findings),
+        seed: number(
+            node,
+            "seed",
+            "a whole number",
+            |it| it.parse().ok(),
+            findings,
+        ),
+        stop: number(
+            node,
+            "stop",
+            "a text, or a JSON list of texts",
+            texts,
+            findings,
+        )
+        .unwrap_or_default(),
+        tool_choice: text(node, "tool_choice").filter(|choice| !choice.is_empty()),
+        response_schema: text(node, "response_schema").filter(|path| !path.is_empty()),
         id: text(node, "id"),
         show_tool_call: node.has("show_tool_call"),
     }

@@ -9,6 +9,7 @@ use crate::document::content::{
 use crate::document::fields::source;
 use crate::document::ignored::{dropped, stub};
 use crate::document::read_import::{import, literal};
+use crate::document::variable;
 use crate::findings::Findings;
 use crate::syntax::advice::FIX;
 use crate::syntax::tag::Tag;
@@ -131,6 +132,7 @@ fn items<'t>(
                 span: inner.span(),
                 text: literal(inner),
                 payload: None,
+                placeholders: Vec::new(),
             })),
             _ => {
                 let warning = dropped(inner, within.what);
@@ -150,5 +152,20 @@ fn text(run: TextRun<'_>) -> Text {
         span: run.span(),
         text: run.content().into_owned(),
         payload: run.payload().map(std::borrow::Cow::into_owned),
+        placeholders: placeholders(run),
     }
+}
+
+/// Returns the placeholders of a run outside its RAW blocks.
+fn placeholders(run: TextRun<'_>) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for piece in run.pieces() {
+        if !piece.raw {
+            let ranges = variable::placeholders(piece.text);
+            found.extend(ranges.map(|range| at + range.start..at + range.end));
+        }
+        at += piece.text.len();
+    }
+    found
 }

@@ -34,6 +34,8 @@ pub enum ReferenceKind {
     AgentTool,
     /// `<import>` (ChatMD §9), which is always a file.
     Import,
+    /// The schema that a `<config>` names, which is always a file.
+    ResponseSchema,
 }
 
 impl Document {
@@ -75,7 +77,15 @@ impl Document {
                 Element::Message(message) => items(&message.content, &mut found),
                 Element::ToolCall(call) => items(&call.content, &mut found),
                 Element::ToolResponse(response) => items(&response.content, &mut found),
-                Element::Config(_) | Element::Reasoning(_) => {}
+                Element::Config(config) => {
+                    found.extend(config.response_schema.as_ref().map(|src| Reference {
+                        kind: ReferenceKind::ResponseSchema,
+                        src,
+                        local: true,
+                        span: config.opener,
+                    }));
+                }
+                Element::Reasoning(_) | Element::Variable(_) => {}
             }
             found
         });

@@ -122,7 +122,10 @@ impl Loader<'_, '_> {
                 Element::ToolResponse(response) => {
                     response.content = self.items(std::mem::take(&mut response.content));
                 }
-                Element::Config(_) | Element::Tool(_) | Element::Reasoning(_) => {}
+                Element::Config(_)
+                | Element::Tool(_)
+                | Element::Reasoning(_)
+                | Element::Variable(_) => {}
             }
             expanded.push(element);
         }

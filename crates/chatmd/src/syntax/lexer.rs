@@ -90,6 +90,10 @@ pub(crate) struct Lexer<'a> {
     comment_close: memmem::Finder<'static>,
     /// The markup that ends, for a fragment.
     fragment: Option<FragmentEnds>,
+    /// The number of open elements, if all tags match.
+    depth: usize,
+    /// Whether the innermost open element is one outside all others only.
+    is_in_declaration: bool,
 }
 
 /// The limits of markup in a fragment, whose unterminated markup is text.
@@ -117,6 +121,8 @@ impl<'a> Lexer<'a> {
             raw_close: memmem::Finder::new(RAW_CLOSE),
             comment_close: memmem::Finder::new(COMMENT_CLOSE),
             fragment: None,
+            depth: 0,
+            is_in_declaration: false,
         }
     }
 
@@ -186,6 +192,7 @@ impl<'a> Lexer<'a> {
             match found {
                 Ok(lexeme) => {
                     self.at = lexeme.end;
+                    self.count(lexeme.kind);
                     self.emit_before(&lexeme, start, run, emit);
                     emit(lexeme);
                     return;
@@ -252,6 +259,21 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Counts the open elements after a token.
+    fn count(&mut self, kind: TokenKind) {
+        match kind {
+            TokenKind::Open(tag) => {
+                self.depth += 1;
+                self.is_in_declaration = tag == Tag::Var;
+            }
+            TokenKind::Close(_) => {
+                self.depth = self.depth.saturating_sub(1);
+                self.is_in_declaration = false;
+            }
+            _ => {}
+        }
+    }
+
     /// Returns whether markup that begins before `from` has an end; always `true` in a document.
     fn ends(&self, last: impl Fn(&FragmentEnds) -> Option<usize>, from: usize) -> bool {
         let Some(ends) = &self.fragment else {
@@ -273,7 +295,10 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(at + 1) != Some(&b'/') {
             return None;
         }
-        let found = Tag::at(self.bytes, at + 2);
+        let found = Tag::at(self.bytes, at + 2).or_else(|| {
+            let found = Tag::top_level_at(self.bytes, at + 2);
+            found.filter(|_| self.is_in_declaration)
+        });
         let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         let end = skip_spaces(self.bytes, name_end, self.bytes.len());
         (self.bytes.get(end) == Some(&b'>')).then_some((tag, end + 1))
@@ -284,7 +309,10 @@ impl<'a> Lexer<'a> {
         if self.last_close.is_none_or(|last| at > last) {
             return None;
         }
-        let found = Tag::at(self.bytes, at + 1);
+        let found = Tag::at(self.bytes, at + 1).or_else(|| {
+            let found = Tag::top_level_at(self.bytes, at + 1);
+            found.filter(|_| self.depth == 0)
+        });
         let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         match self.bytes.get(name_end) {
             Some(b'>') => {

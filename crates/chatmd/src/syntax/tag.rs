@@ -1,4 +1,4 @@
-//! The closed vocabulary of fifteen lower-case names.
+//! The closed vocabulary of lower-case names: fifteen of the reference, and `var`.
 //!
 //! All other markup is text.
 
@@ -35,11 +35,13 @@ pub enum Tag {
     Summary,
     /// `<config>`
     Config,
+    /// `<var>`, an extension of Logue: an element outside all others only.
+    Var,
 }
 
 impl Tag {
     /// Every tag.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Msg,
         Self::User,
         Self::Assistant,
@@ -55,6 +57,7 @@ impl Tag {
         Self::Reasoning,
         Self::Summary,
         Self::Config,
+        Self::Var,
     ];
 
     /// Returns the name between the angle brackets.
@@ -75,12 +78,14 @@ impl Tag {
             Self::Reasoning => "reasoning",
             Self::Summary => "summary",
             Self::Config => "config",
+            Self::Var => "var",
         }
     }
 
     /// Returns the tag with this name; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
-        let (tag, end) = Self::at(name.as_bytes(), 0)?;
+        let bytes = name.as_bytes();
+        let (tag, end) = Self::at(bytes, 0).or_else(|| Self::top_level_at(bytes, 0))?;
         (end == name.len()).then_some(tag)
     }
 
@@ -102,9 +107,9 @@ impl Tag {
         )
     }
 
-    /// Returns whether the element is a setting: `config` or `tool`.
+    /// Returns whether the element is a setting: `config`, `tool` or `var`.
     pub const fn is_setting(self) -> bool {
-        matches!(self, Self::Config | Self::Tool)
+        matches!(self, Self::Config | Self::Tool | Self::Var)
     }
 
     /// Returns whether the element has a meaning inside a message.
@@ -116,8 +121,18 @@ impl Tag {
     pub const fn is_stub(self) -> bool {
         matches!(
             self,
-            Self::Doc | Self::Img | Self::Import | Self::Config | Self::Tool
+            Self::Doc | Self::Img | Self::Import | Self::Config | Self::Tool | Self::Var
         )
+    }
+
+    /// Returns the name at `at` that is recognised outside all elements only, and its end.
+    ///
+    /// Inside an element it is text, such as the `<var>` of HTML.
+    pub(crate) fn top_level_at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
+        let name = Self::Var.as_str().as_bytes();
+        let rest = bytes.get(at..)?.strip_prefix(name)?;
+        let continues = rest.first().copied().is_some_and(is_name_byte);
+        (!continues).then_some((Self::Var, at + name.len()))
     }
 
     /// Returns the recognised name that begins at `at`, and its end.

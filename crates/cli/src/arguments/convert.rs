@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use openchatml::LossSeverity;
 
+use crate::arguments::VariableArgs;
 use crate::conversion::form::Form;
 
 /// Convert conversations between dialects and forms
@@ -58,6 +59,9 @@ pub(crate) struct ConvertArgs {
     /// Keep reasoning in `thinking` (json) or `reasoning_content` (openai)
     #[arg(long)]
     pub(crate) keep_reasoning: bool,
+
+    #[command(flatten)]
+    pub(crate) variables: VariableArgs,
 
     /// Read the input as JSON lines
     #[arg(long)]

@@ -20,6 +20,7 @@ mod scan;
 mod sessions;
 mod start_role;
 mod tokens;
+mod variables;
 mod view;
 
 pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
@@ -42,6 +43,7 @@ pub(crate) use sessions::{
 };
 pub(crate) use start_role::StartRole;
 pub(crate) use tokens::{CountArgs, DecodeArgs, EncodeArgs, RenderArgs, TokensCommand};
+pub(crate) use variables::VariableArgs;
 pub(crate) use view::ViewArgs;
 
 /// Run, check and view conversations with language models that live as plain text

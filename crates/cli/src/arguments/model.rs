@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use logue_tools::HostRule;
 
-use crate::arguments::{LimitArgs, ResponseArgs};
+use crate::arguments::{LimitArgs, ResponseArgs, VariableArgs};
 
 /// The model, its limits, and the access of the prompt.
 #[derive(Clone, Debug, Args)]
@@ -25,6 +25,9 @@ pub(crate) struct ModelArgs {
 
     #[command(flatten)]
     pub(crate) response: ResponseArgs,
+
+    #[command(flatten)]
+    pub(crate) variables: VariableArgs,
 
     /// Limit the requests of this run and its agents to models [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -26,3 +26,4 @@ pub(crate) mod trust;
 pub(crate) mod trust_changes;
 pub(crate) mod trust_file;
 pub(crate) mod turn_environment;
+pub(crate) mod variables;

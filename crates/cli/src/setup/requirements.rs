@@ -17,7 +17,7 @@ use crate::setup::failures::source_failure;
 pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequirements, CliError> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
     Ok(ResponseRequirements::default()
-        .with_tool_choice(arguments.tool_choice.clone().unwrap_or_default())
+        .with_tool_choice(arguments.tool_choice.clone())
         .with_response_schema(schema.map(Arc::new)))
 }
 

@@ -17,7 +17,7 @@ use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
 use crate::setup::settings::{RunSettings, Settings};
-use crate::setup::{mcp, network, requirements};
+use crate::setup::{mcp, network, requirements, variables};
 use crate::terminal::{error_style, print_error};
 
 /// The settings of a command from which the environment of its turns is built.
@@ -68,6 +68,7 @@ impl TurnCommand<'_> {
             .unwrap_or(settings.run.max_agent_depth);
         environment.routing = settings.run.routing.clone();
         environment.requirements = requirements::requirements(&model_args.response)?;
+        environment.variables = Arc::new(variables::variables(&model_args.variables)?);
         environment.redaction = settings.redaction.clone();
         if !model_args.no_cache {
             let caches = settings.caches.clone();

@@ -67,7 +67,6 @@ fn whatever_is_not_carried_is_listed() {
     content: transcript: line 12: an agent is not run, and its input is dropped
     content: transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     content: transcript: line 17: a document is not fetched
-    content: transcript: line 20: empty assistant message is not sent to the model
     content: message 3: an image dropped
     structure: transcript: 4 tool declarations dropped: read_file, rg, t, an MCP server
     structure: transcript: a comment dropped
@@ -81,6 +80,7 @@ fn whatever_is_not_carried_is_listed() {
     structure: transcript: line 3: this `<config>` has no effect; the first one is used
     structure: transcript: line 14: a `<reasoning>` without words dropped
     structure: transcript: line 17: the `type` of a response becomes that of its call
+    structure: transcript: line 20: empty assistant message is not sent to the model
     identity: transcript: `id` of a `<user>` dropped
     identity: transcript: `id` of a `<assistant>` dropped
     identity: transcript: `id` of a `<tool_call>` dropped
@@ -145,7 +145,7 @@ fn only_payload_files_beside_the_transcript_are_read() {
 fn what_chatmd_has_no_place_for_is_listed() {
     let text = r#"version: 2.2
 model: m
-generation_settings: {"top_p": 0.5, "max_tokens": "many"}
+generation_settings: {"top_k": 5, "max_tokens": "many"}
 note: of somebody
 <|start|>user name=Ada<|message|>hi<|end|>
 <|start|>assistant name=Bot<|channel|>analysis<|message|>hm<|end|>
@@ -158,7 +158,7 @@ note: of somebody
     let folder = folder(&[]);
     let ran = run_with_input(folder.path(), &["convert", "-", "--to", "chatmd"], text);
     assert_snapshot!(ran.stderr, @r#"
-    <stdin>: structure: transcript: the setting "top_p" dropped
+    <stdin>: structure: transcript: the setting "top_k" dropped
     <stdin>: structure: transcript: the setting "max_tokens" dropped
     <stdin>: structure: transcript: the key "note" of the header dropped
     <stdin>: structure: message 4: a preamble becomes an answer

@@ -70,6 +70,7 @@ mod transcript;
 mod transcript_ends;
 mod trust;
 mod trusted_content;
+mod variables;
 mod view;
 mod waiting;
 

@@ -63,6 +63,7 @@ pub(super) fn unreadable_references(
             ReferenceKind::Image => "image",
             ReferenceKind::Agent | ReferenceKind::AgentTool => "prompt",
             ReferenceKind::Import => "text to import",
+            ReferenceKind::ResponseSchema => "schema",
             _ => "document",
         };
         found.push(

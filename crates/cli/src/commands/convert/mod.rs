@@ -17,12 +17,14 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use logue_agent::VariableValues;
 use logue_source::{Origin, Source, Span, escape_line};
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project;
 use serde_json::{Value, json};
 
+use crate::conversion::chatmd;
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
@@ -33,6 +35,7 @@ use crate::conversion::form::Conversation;
 use crate::conversion::in_memory::reason;
 use crate::exit::{CliError, Exit};
 use crate::files::find_files;
+use crate::setup::variables::variables;
 use crate::terminal::print_error;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
@@ -42,6 +45,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
         options: ConvertOptions::default()
             .with_strict(arguments.strict)
             .with_thinking(arguments.keep_reasoning),
+        variables: variables(&arguments.variables)?,
         report: Report::new(arguments, several),
     };
     let bar = if several && !arguments.json && io::stderr().is_terminal() {
@@ -174,6 +178,7 @@ fn is_candidate(path: &Path) -> bool {
 struct Converter<'a> {
     arguments: &'a ConvertArgs,
     options: ConvertOptions,
+    variables: VariableValues,
     report: Report,
 }
 
@@ -212,7 +217,12 @@ impl Converter<'_> {
             return self.array(&name, &bytes, &parts, form, job);
         }
         let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
-        let read = form.read(&bytes, certain, folder, &self.options);
+        let read = match form {
+            Form::Chatmd | Form::Text => {
+                chatmd::read_with(&bytes, certain, folder, &self.variables)
+            }
+            _ => form.read(&bytes, certain, folder, &self.options),
+        };
         let which = ConversationRef {
             name: &name,
             text: &bytes,

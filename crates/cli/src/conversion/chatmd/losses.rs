@@ -4,7 +4,7 @@
 //! too. A loss that many elements share is listed once with their number: each of the hundreds of
 //! records of a session has an id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chatmd::{
     Child, Document, Element, ElementNode, Evaluation, ReferenceKind, Tag, TokenKind, ToolDecl,
@@ -28,6 +28,8 @@ pub(crate) struct ParsedDocument<'r> {
     pub(crate) document: &'r Document,
     pub(crate) evaluation: &'r Evaluation,
     pub(crate) payloads: &'r Payloads,
+    /// The values of filled variables.
+    pub(crate) values: &'r BTreeMap<String, String>,
 }
 
 impl ParsedDocument<'_> {
@@ -37,6 +39,7 @@ impl ParsedDocument<'_> {
     pub(crate) fn losses(&self, found: &[Diagnostic]) -> Vec<Loss> {
         let mut losses = Vec::new();
         losses.extend(self.tools());
+        losses.extend(self.variables());
         losses.extend(self.comments());
         losses.extend(self.attributes());
         losses.extend(self.summaries());
@@ -64,6 +67,21 @@ impl ParsedDocument<'_> {
                 format!("{count} tool declarations dropped: {list}"),
             )),
         }
+    }
+
+    /// Returns the loss of declarations whose placeholders stay in the text.
+    fn variables(&self) -> Option<Loss> {
+        let names = self.document.variables().map(|it| it.name.as_str());
+        let names: BTreeSet<&str> = names
+            .filter(|name| !self.values.contains_key(*name))
+            .collect();
+        let list = names.iter().copied().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| {
+            conversation_loss(
+                LossKind::DeclarationDropped,
+                format!("variables dropped, their placeholders stay: {list}"),
+            )
+        })
     }
 
     fn comments(&self) -> Option<Loss> {
@@ -168,7 +186,7 @@ impl ParsedDocument<'_> {
             let (kind, what) = match reference.kind {
                 // The declaration is listed, and an image with a URL is converted if the frames can
                 // hold it.
-                ReferenceKind::AgentTool => continue,
+                ReferenceKind::AgentTool | ReferenceKind::ResponseSchema => continue,
                 ReferenceKind::Image if !reference.local => continue,
                 ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
                 ReferenceKind::Image => (LossKind::ImageDropped, "an image is not fetched"),
@@ -267,7 +285,15 @@ fn kind_of(found: &Diagnostic) -> LossKind {
 /// Returns the attributes that a transcript keeps.
 const fn carried(tag: Tag) -> &'static [&'static str] {
     match tag {
-        Tag::Config => &["model", "max_tokens", "temperature", "reasoning_effort"],
+        Tag::Config => &[
+            "model",
+            "max_tokens",
+            "temperature",
+            "reasoning_effort",
+            "top_p",
+            "seed",
+            "stop",
+        ],
         Tag::User | Tag::Assistant | Tag::System | Tag::Developer => &["name"],
         Tag::Msg => &[
             "role",

@@ -10,6 +10,7 @@ mod writing;
 use std::path::Path;
 
 use chatmd::{Document, evaluate};
+use logue_agent::VariableValues;
 use logue_message::{ChatMessage, Content, ContentBlock};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::{HeaderBuf, Transcript, frames_from_messages};
@@ -23,6 +24,16 @@ use crate::conversion::form::{Conversation, Form};
 
 /// Reads a document; `folder` contains its payload files, if it has any.
 pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
+    read_with(bytes, certain, folder, &VariableValues::default())
+}
+
+/// Reads a document and fills the variables that have a value.
+pub(crate) fn read_with(
+    bytes: &[u8],
+    certain: bool,
+    folder: Option<&Path>,
+    variables: &VariableValues,
+) -> Conversation {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -46,7 +57,9 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
         }
     };
     let tree = chatmd::parse(text);
-    let (document, typed) = Document::from_tree(&tree);
+    let (mut document, typed) = Document::from_tree(&tree);
+    let values = variables.for_document(&document);
+    document.fill_variables(&values);
     let mut payloads = Payloads::beside(folder);
     let mut evaluation = evaluate(&document, &mut payloads);
     let reading = ParsedDocument {
@@ -55,6 +68,7 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
         document: &document,
         evaluation: &evaluation,
         payloads: &payloads,
+        values: &values,
     };
     let diagnostics = [tree.diagnostics().to_vec(), typed].concat();
     let mut losses = reading.losses(&diagnostics);
@@ -76,6 +90,12 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
             (
                 "reasoning_effort",
                 config.reasoning_effort.clone().map(Value::from),
+            ),
+            ("top_p", config.top_p.map(Value::from)),
+            ("seed", config.seed.map(Value::from)),
+            (
+                "stop",
+                (!config.stop.is_empty()).then(|| config.stop.clone().into()),
             ),
         ];
         for (key, value) in settings {

@@ -34,15 +34,22 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
 
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = &header.generation_settings;
+    let stop = settings.get("stop").and_then(stop_attribute);
     let values = element::ConfigRecord::default()
         .with_model(header.model.as_deref())
         .with_max_tokens(settings.get("max_tokens").and_then(Value::as_u64))
         .with_temperature(settings.get("temperature").and_then(Value::as_f64))
-        .with_reasoning_effort(settings.get("reasoning_effort").and_then(Value::as_str));
+        .with_reasoning_effort(settings.get("reasoning_effort").and_then(Value::as_str))
+        .with_top_p(settings.get("top_p").and_then(Value::as_f64))
+        .with_seed(settings.get("seed").and_then(Value::as_i64))
+        .with_stop(stop.as_deref());
     let kept = [
         ("max_tokens", values.max_tokens.is_some()),
         ("temperature", values.temperature.is_some()),
         ("reasoning_effort", values.reasoning_effort.is_some()),
+        ("top_p", values.top_p.is_some()),
+        ("seed", values.seed.is_some()),
+        ("stop", values.stop.is_some()),
     ];
     for key in settings.keys() {
         if !kept.contains(&(key.as_str(), true)) {
@@ -60,6 +67,22 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     }
     if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
+    }
+}
+
+/// Returns the attribute for `stop`: one plain text, or a JSON list.
+fn stop_attribute(stop: &Value) -> Option<String> {
+    let texts = match stop {
+        Value::String(text) => vec![text.as_str()],
+        Value::Array(items) => items.iter().map(Value::as_str).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    match texts.as_slice() {
+        [] => None,
+        [text] if !text.is_empty() && !text.trim_start().starts_with('[') => {
+            Some((*text).to_owned())
+        }
+        texts => Some(Value::from(texts.to_vec()).to_string()),
     }
 }
 

@@ -1,0 +1,90 @@
+//! The values that a caller gives to the variables of a prompt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chatmd::Document;
+use logue_source::Diagnostic;
+
+/// The values of variables, by their source.
+///
+/// Values of the command take precedence over those of files, of the environment, of the transcript,
+/// and over defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VariableValues {
+    set: BTreeMap<String, String>,
+    defaults: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
+}
+
+impl VariableValues {
+    /// Sets the value of a variable, which the prompt must declare.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.set.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Sets the value of a variable, if the prompt declares it.
+    pub fn set_default(&mut self, name: String, value: String) {
+        self.defaults.insert(name, value);
+    }
+
+    /// Sets a variable by its name in upper case, with `_` for `-`.
+    pub fn set_environment(&mut self, name: &str, value: &str) {
+        self.environment.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Returns the values for the declared variables of a document.
+    pub fn for_document(&self, document: &Document) -> BTreeMap<String, String> {
+        let mut values = BTreeMap::new();
+        for variable in document.variables() {
+            let name = &variable.name;
+            let in_environment = name.to_uppercase().replace('-', "_");
+            let value = self
+                .set
+                .get(name)
+                .or_else(|| self.defaults.get(name))
+                .or_else(|| self.environment.get(&in_environment));
+            if let Some(value) = value {
+                values.insert(name.clone(), value.clone());
+            }
+        }
+        values
+    }
+
+    /// Returns a variable of the command that `declared` does not contain.
+    pub(crate) fn undeclared(&self, declared: &BTreeSet<&str>) -> Option<&str> {
+        let mut names = self.set.keys().map(String::as_str);
+        names.find(|name| !declared.contains(name))
+    }
+
+    /// Inserts the values into a document; returns errors for the missing ones.
+    pub(crate) fn fill(&self, document: &mut Document) -> (FilledVariables, Vec<Diagnostic>) {
+        let declared = document.variables().map(|it| it.name.as_str()).collect();
+        let undeclared = self.undeclared(&declared).map(str::to_owned);
+        let mut unrecorded = self.for_document(document);
+        let mut values = document.variable_values();
+        values.extend(unrecorded.clone());
+        let recorded = document.variables().filter_map(|variable| {
+            let value = variable.value.as_deref()?;
+            Some((variable.name.as_str(), value))
+        });
+        // The last record counts.
+        let recorded: BTreeMap<&str, &str> = recorded.collect();
+        unrecorded.retain(|name, value| recorded.get(name.as_str()) != Some(&value.as_str()));
+        let missing = document.missing_values(&values);
+        document.fill_variables(&values);
+        let filled = FilledVariables {
+            unrecorded,
+            undeclared,
+        };
+        (filled, missing)
+    }
+}
+
+/// The variables of an evaluated prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilledVariables {
+    /// Values of the caller that the document does not record.
+    pub(crate) unrecorded: BTreeMap<String, String>,
+    /// A variable of the command that the document does not declare.
+    pub(crate) undeclared: Option<String>,
+}
