@@ -40,5 +40,7 @@ mod sqlite;
 mod stores;
 
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteOptions, SqliteStore, back_up, restore, vacuum};
+pub use sqlite::{
+    SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore, vacuum,
+};
 pub use stores::{is_store_address, open_store, redacted_address};

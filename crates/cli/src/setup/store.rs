@@ -142,9 +142,7 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
         StoreError::NotAStore(_) => CliError::user("store_unavailable", message)
             .with_help("name another file: --store sqlite:PATH, LOGUE_STORE or [store] url"),
         StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
-            .with_help(
-                "`logue sessions verify` reports the errors; restore the store from a backup",
-            ),
+            .with_help("`logue sessions repair` mends what can be mended; else restore a backup"),
         StoreError::Newer { .. } => CliError::user("store_unavailable", message)
             .with_help("use a program that is at least as new as the store"),
         StoreError::ReadOnly(_) => {

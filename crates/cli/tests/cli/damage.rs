@@ -192,6 +192,14 @@ fn a_page_that_cannot_be_read_is_a_fault_and_the_rest_is_checked() {
         found += usize::from(
             verified.stdout.contains("`s`: message") && !verified.stdout.contains("`t`: "),
         );
+        // A repair would take the rows of the page for lost ones, so it says that it cannot.
+        let before = fs::read(&store).unwrap();
+        let repaired = run(folder.path(), ["sessions", "repair"]);
+        assert_eq!(repaired.status, 8, "{}", repaired.stderr);
+        let text = &repaired.stdout;
+        assert!(text.contains("this cannot be repaired"), "{text}");
+        assert!(text.contains("sessions restore"), "{text}");
+        assert_eq!(fs::read(&store).unwrap(), before);
     }
     assert!(found > 0);
 }
@@ -418,4 +426,47 @@ fn a_repair_of_a_journal_keeps_its_sound_calls_and_makes_tools_ask() {
         "{shown}"
     );
     assert_eq!(shown["failed"][0]["code"], "session_load_failed", "{shown}");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_a_finding_and_is_mended() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let sent = run(folder.path(), ["send", "--agent", "p.md", "s", "one"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    flip(&store_below(folder.path()).unwrap(), "CREATE TABLE note");
+    let refused = run(folder.path(), ["send", "s", "two"]);
+    assert_eq!(refused.status, 5, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("sessions repair"),
+        "{}",
+        refused.stderr
+    );
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 8, "{}", verified.stderr);
+    assert!(
+        verified
+            .stdout
+            .contains("1 fault; run `logue sessions repair`"),
+        "{}",
+        verified.stdout
+    );
+    let json = run(folder.path(), ["sessions", "verify", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["faults"][0]["record"], "file", "{json}");
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}", repaired.stdout);
+    assert!(
+        repaired.stdout.contains("`note`: built again"),
+        "{}",
+        repaired.stdout
+    );
+    let verified = run(folder.path(), ["sessions", "verify"]);
+    assert_eq!(verified.status, 0, "{}", verified.stdout);
+    let sent = run(folder.path(), ["send", "s", "two"]);
+    assert_eq!(
+        (sent.status, sent.stdout.as_str()),
+        (0, "two\n"),
+        "{}",
+        sent.stderr
+    );
 }

@@ -239,7 +239,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = match access {
         Access::ReadWrite => {

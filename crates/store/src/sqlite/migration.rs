@@ -11,6 +11,10 @@ use super::error::{SqliteResult, damaged};
 /// The application id in the header, `Logu`. Files of other programs are refused.
 pub(super) const APPLICATION: i32 = 0x4c6f_6775;
 
+/// The statement of the table with the steps that a file has.
+const TABLE: &str =
+    "CREATE TABLE migration (version INTEGER PRIMARY KEY, checksum TEXT NOT NULL) STRICT";
+
 /// The steps from an empty file to the current format. A released step never changes.
 const STEPS: &[&str] = &[
     include_str!("0001.sql"),
@@ -30,9 +34,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
     )?;
     if empty {
         conn.pragma_update(None, "application_id", APPLICATION)?;
-        conn.execute_batch(
-            "CREATE TABLE migration (version INTEGER PRIMARY KEY, checksum TEXT NOT NULL) STRICT",
-        )?;
+        conn.execute_batch(TABLE)?;
     }
     let application: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application != APPLICATION {
@@ -63,6 +65,28 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> SqliteResult<()> {
                 conn.execute("INSERT INTO migration VALUES (?1, ?2)", (version, checksum))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Returns whether a file records every step, each with its checksum.
+pub(super) fn is_recorded(conn: &Connection) -> SqliteResult<bool> {
+    let recorded: Vec<(i64, String)> = conn
+        .prepare("SELECT version, checksum FROM migration ORDER BY version")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let expected = (1_i64..).zip(STEPS.iter().map(|step| checksum(step)));
+    Ok(recorded.into_iter().eq(expected))
+}
+
+/// Creates the table of the steps anew, with every step.
+pub(super) fn record_all(conn: &Connection) -> SqliteResult<()> {
+    conn.execute_batch(TABLE)?;
+    for (version, step) in (1_i64..).zip(STEPS) {
+        conn.execute(
+            "INSERT INTO migration VALUES (?1, ?2)",
+            (version, checksum(step)),
+        )?;
     }
     Ok(())
 }

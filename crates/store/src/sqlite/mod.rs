@@ -7,6 +7,7 @@ mod error;
 mod file;
 mod fork;
 mod inbox;
+mod mend;
 mod message_body;
 mod migration;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod turn;
 mod verify;
 
 pub use self::copy::{back_up, restore, vacuum};
+pub use self::mend::{is_session_store, mend_schema};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

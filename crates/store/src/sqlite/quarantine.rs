@@ -9,13 +9,16 @@ use serde_json::{Map, json};
 use super::column::{Range, TimestampColumn, position};
 use super::error::SqliteResult;
 use super::message_body::MessageBody;
-use super::seal::{self, LABEL, Sealed};
+use super::seal::{self, LABEL, NOTE, Sealed};
 use super::verify::DamagedRow;
 
 /// The payload of an entry whose own was damaged. Its turn fails, and its sender gets that outcome.
 pub(super) const QUARANTINED_WORK: &str = r#"{"kind":"quarantined"}"#;
 /// The body of a damaged note or record of the audit.
 pub(super) const QUARANTINED: &str = r#"{"quarantined":true}"#;
+
+/// The maximum number of placeholders for consecutive missing records.
+pub(super) const MAX_GAP: i64 = 10_000;
 
 /// Copies a damaged row to the quarantine.
 pub(super) fn keep(
@@ -105,7 +108,8 @@ pub(super) fn replace(
         "work" => change(&format!("body = '{QUARANTINED_WORK}'")),
         "note" => {
             mark_lost_labels(conn, sid)?;
-            change(&format!("body = '{QUARANTINED}'"))
+            change(&format!("body = '{QUARANTINED}'"))?;
+            put_near(conn, row)
         }
         "audit" => change(&format!("body = '{QUARANTINED}'")),
         // The numbers of the session are counted again afterwards.
@@ -120,6 +124,29 @@ pub(super) fn replace(
             Ok(())
         }
     }
+}
+
+/// Moves a note with a far place to the end of its journal.
+fn put_near(conn: &Connection, row: &DamagedRow) -> SqliteResult<()> {
+    let [sid, invocation, Value::Integer(seq)] = row.key.as_slice() else {
+        return Ok(());
+    };
+    let journal = "sid = ?1 AND CAST(invocation AS BLOB) = ?2";
+    let end: i64 = conn
+        .prepare_cached(&format!(
+            "SELECT ifnull(max(seq) + 1, 0) FROM note WHERE {journal} AND seq BETWEEN 0 AND ?3 - 1"
+        ))?
+        .query_row(params![sid, invocation, seq], |row| row.get(0))?;
+    if (0..=end.saturating_add(MAX_GAP)).contains(seq) {
+        return Ok(());
+    }
+    let values: [&dyn ToSql; 4] = [sid, invocation, seq, &end];
+    conn.prepare_cached(&format!(
+        "UPDATE note SET seq = ?4 WHERE {journal} AND seq = ?3"
+    ))?
+    .execute(values)?;
+    let values: [&dyn ToSql; 3] = [sid, invocation, &end];
+    seal::seal(conn, NOTE, &format!("{journal} AND seq = ?3"), &values)
 }
 
 /// Makes every tool of a session ask, because a rule or a trace was lost.
@@ -284,7 +311,21 @@ pub(super) fn repair_entry(
     let Some(Value::Integer(place)) = row.key.first() else {
         return Ok(());
     };
-    let settled = Range::from_session(sid)?.first().saturating_add(cursor);
+    let range = Range::from_session(sid)?;
+    // A place far beyond the others is damage of the place itself.
+    let removed = conn
+        .prepare_cached(
+            "DELETE FROM entry WHERE pos = ?1 AND (pos & 0xffffffff) > ?4 + max(
+                 (SELECT count(*) FROM entry WHERE pos BETWEEN ?2 AND ?3),
+                 ifnull((SELECT min(entries, 0xffffffff) FROM session WHERE sid = ?2 >> 32
+                  AND sum IS row_sum(sid, id, seq, entries, cursor, has_state, schema_version,
+                      created_at, updated_at)), 0))",
+        )?
+        .execute(params![place, range.first(), range.last(), MAX_GAP])?;
+    if removed > 0 {
+        return Ok(());
+    }
+    let settled = range.first().saturating_add(cursor);
     let has_begun: bool = conn
         .prepare_cached("SELECT invocation IS NOT NULL FROM entry WHERE pos = ?1")?
         .query_row([place], |row| row.get(0))?;

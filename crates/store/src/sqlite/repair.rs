@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::column::{Range, TimestampColumn};
 use super::error::{SqliteResult, damaged};
 use super::quarantine::{
-    QUARANTINED, QUARANTINED_WORK, keep, keep_statement, mark_lost_labels, put_placeholder, remove,
-    repair_entry, replace,
+    MAX_GAP, QUARANTINED, QUARANTINED_WORK, keep, keep_statement, mark_lost_labels,
+    put_placeholder, remove, repair_entry, replace,
 };
 use super::seal::{self, AUDIT, ENTRY, FIELD, LABEL, MESSAGE, NOTE, SESSION, SUSPENSION, WORK};
 use super::tally::{self, Tally};
@@ -23,8 +23,6 @@ use super::verify::{
 };
 use super::{message_body, restore, schema};
 
-/// The maximum number of placeholders for consecutive missing records.
-const MAX_GAP: i64 = 10_000;
 /// The greatest number of a session whose rows have places.
 const MAX_SESSION: i64 = 0x7fff_ffff;
 

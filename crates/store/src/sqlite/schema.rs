@@ -14,6 +14,8 @@ pub(super) struct SchemaObject {
     /// `table`, `index`, `trigger` or `view`.
     pub(super) kind: String,
     pub(super) name: String,
+    /// The table of an index or trigger, and of a table itself.
+    pub(super) table: String,
     pub(super) sql: String,
 }
 
@@ -26,12 +28,17 @@ pub(super) struct SchemaDifference {
     pub(super) changed: Vec<SchemaObject>,
 }
 
+/// Returns the objects of the format.
+pub(super) fn expected() -> SqliteResult<Vec<SchemaObject>> {
+    let conn = Connection::open_in_memory()?;
+    seal::register(&conn)?;
+    migration::migrate(&conn, Path::new(":memory:"))?;
+    objects(&conn)
+}
+
 /// Compares the schema of the file with that of the format.
 pub(super) fn difference(conn: &Connection) -> SqliteResult<SchemaDifference> {
-    let expected = Connection::open_in_memory()?;
-    seal::register(&expected)?;
-    migration::migrate(&expected, Path::new(":memory:"))?;
-    let expected = objects(&expected)?;
+    let expected = expected()?;
     let present = objects(conn)?;
     let mut found = SchemaDifference::default();
     for object in &expected {
@@ -74,14 +81,15 @@ impl SchemaDifference {
 fn objects(conn: &Connection) -> SqliteResult<Vec<SchemaObject>> {
     let found = conn
         .prepare(
-            "SELECT type, name, sql FROM main.sqlite_schema
+            "SELECT type, name, tbl_name, sql FROM main.sqlite_schema
              WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid",
         )?
         .query_map([], |row| {
             Ok(SchemaObject {
                 kind: row.get(0)?,
                 name: row.get(1)?,
-                sql: row.get(2)?,
+                table: row.get(2)?,
+                sql: row.get(3)?,
             })
         })?
         .collect::<Result<_, _>>()?;

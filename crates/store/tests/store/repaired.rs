@@ -1,8 +1,10 @@
 //! Files that a repair has to finish with.
 
+use std::time::Duration;
+
 use logue_harness::chat::check_records;
-use logue_harness::store::{IntegrityFault, RepairReport, Store};
-use logue_store::SqliteStore;
+use logue_harness::store::{IntegrityFault, RepairReport, Store, StoreError};
+use logue_store::{SqliteStore, mend_schema};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -255,4 +257,83 @@ async fn records_that_are_invalid_for_a_chat_go_to_quarantine() {
     let unknown = vec![IntegrityFault::new("file", "is odd")];
     let report = store.quarantine(unknown.clone(), NOW).await.unwrap();
     assert_eq!(report.remaining, unknown);
+}
+
+#[tokio::test]
+async fn rows_with_far_places_and_gaps_are_repaired() {
+    for sql in [
+        "UPDATE entry SET pos = pos + 1000000 WHERE pos & 0xffffffff = 2",
+        "UPDATE entry SET pos = pos + 4000000000 WHERE pos & 0xffffffff = 1",
+        "UPDATE session SET entries = 9; UPDATE entry SET pos = pos + 1000000 WHERE pos & 0xffffffff = 2",
+        "UPDATE entry SET pos = pos + 7 WHERE pos & 0xffffffff = 1",
+        "UPDATE message SET pos = pos + 1000000 WHERE pos & 0xffffffff = 1",
+        "UPDATE note SET seq = seq + 1",
+        "UPDATE note SET seq = seq + 1000000",
+        "UPDATE note SET seq = 9223372036854775807",
+        "UPDATE note SET seq = -5",
+        "UPDATE note SET invocation = 'other'",
+        "UPDATE audit SET pos = pos + 1000000",
+        "UPDATE work SET pos = pos + 1000000",
+    ] {
+        let sql = format!("PRAGMA foreign_keys = OFF; {sql}");
+        let (store, _report, _folder) = repaired(&sql).await;
+        let again = store.repair(NOW).await.unwrap();
+        assert_eq!(again, RepairReport::default(), "{sql}: {again:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_schema_is_mended() {
+    let write =
+        |sql: &str| format!("PRAGMA writable_schema = ON; {sql}; PRAGMA writable_schema = OFF");
+    let edits = [
+        "UPDATE migration SET checksum = 'x' WHERE version = 3".to_owned(),
+        "DELETE FROM migration WHERE version = 2".to_owned(),
+        "DELETE FROM migration".to_owned(),
+        "UPDATE migration SET version = 99 WHERE version = 6".to_owned(),
+        "DROP TABLE migration".to_owned(),
+        write(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', 'STRXCT') WHERE name = 'note'",
+        ),
+        write(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'CREATE', 'CRE@TE') WHERE type = 'table'",
+        ),
+        write("UPDATE sqlite_schema SET sql = replace(sql, 'body', 'bodz') WHERE name = 'message'"),
+        write("UPDATE sqlite_schema SET name = 'messagf' WHERE name = 'message'"),
+        write("UPDATE sqlite_schema SET sql = replace(sql, 'ON', 'OM') WHERE name = 'entry_key'"),
+        write("UPDATE sqlite_schema SET sql = 'CREATE' WHERE name = 'migration'"),
+    ];
+    for sql in edits {
+        let (_folder, path) = place();
+        fill(&path).await;
+        edit(&path, &sql);
+        let mended = mend_schema(&path, Duration::from_secs(5));
+        assert!(mended.is_ok_and(|names| !names.is_empty()), "{sql}");
+        let store = SqliteStore::open(&path).unwrap();
+        store.repair(NOW).await.unwrap();
+        assert_eq!(store.verify(None).await.unwrap().faults, [], "{sql}");
+        assert_eq!(
+            store.history("session-one", 0, 99).await.unwrap().len(),
+            6,
+            "{sql}"
+        );
+        let again = mend_schema(&path, Duration::from_secs(5)).unwrap();
+        assert_eq!(again, [""; 0], "{sql}");
+    }
+}
+
+/// A file of which a table is gone as well is left alone.
+#[tokio::test]
+async fn a_schema_that_cannot_be_mended_stays() {
+    let (_folder, path) = place();
+    fill(&path).await;
+    let sql = "PRAGMA foreign_keys = OFF; DROP TABLE note; UPDATE migration SET checksum = 'x'";
+    edit(&path, sql);
+    let before = std::fs::read(&path).unwrap();
+    let mended = mend_schema(&path, Duration::from_secs(5));
+    assert!(
+        matches!(&mended, Err(StoreError::Damaged(why)) if why.contains("`note`")),
+        "{mended:?}"
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
 }

@@ -67,10 +67,18 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         SessionsCommand::Backup(arguments) => backup::backup(arguments),
         SessionsCommand::Restore(arguments) => backup::restore(arguments),
         SessionsCommand::Verify(arguments) => {
-            with_existing(&arguments.store, |store| verify::verify(store, arguments))
+            let verified =
+                with_existing(&arguments.store, |store| verify::verify(store, arguments));
+            verified.or_else(|failure| verify::unopened(failure, &arguments.store, arguments.json))
         }
         SessionsCommand::Repair(arguments) => {
-            with_existing(&arguments.store, |store| verify::repair(store, arguments))
+            let repaired = verify::mend(&arguments.store).and_then(|mended| {
+                with_existing(&arguments.store, |store| {
+                    verify::repair(store, arguments, mended)
+                })
+            });
+            repaired
+                .or_else(|failure| verify::unrepaired(failure, &arguments.store, arguments.json))
         }
     }
 }

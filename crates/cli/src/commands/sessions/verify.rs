@@ -1,20 +1,29 @@
 //! `logue sessions verify` and `repair`.
 
+use std::time::Duration;
+
 use logue_harness::chat::check_records;
 use logue_harness::store::{IntegrityFault, SessionFilter, SharedStore};
 use logue_harness::{Clock as _, SystemClock};
 use logue_source::escape_line;
+use logue_store::{is_session_store, mend_schema};
 use serde_json::{Value, json};
 
-use crate::arguments::{RepairArgs, VerifyArgs};
+use crate::arguments::{RepairArgs, StoreArgs, VerifyArgs};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::TEXT_LABELS;
-use crate::setup::store::{known, store_failure};
+use crate::setup::settings::Settings;
+use crate::setup::store::{check_exists, known, sqlite_file, store_failure};
 use crate::terminal::{ignore_broken_pipe, print};
 
 /// The remedy for a fault of what is stored.
 const REMEDY: &str = "run `logue sessions repair`, or restore a backup";
+/// The remedy for a fault that a repair leaves.
+const NO_REPAIR: &str = "this cannot be repaired: save what can be read with `logue sessions export`, \
+                         and restore a backup with `logue sessions restore FILE --replace`";
+/// The maximum wait for other processes that write to the file.
+const MEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliError> {
     let only = arguments.session.as_deref();
@@ -46,9 +55,75 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
     Ok(exit(&faults))
 }
 
-pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result<Exit, CliError> {
+/// Writes the damaged parts of the schema of a store again; returns their names.
+///
+/// A store with such damage may be one that cannot be opened.
+pub(super) fn mend(arguments: &StoreArgs) -> Result<Vec<String>, CliError> {
+    let settings = Settings::load(false)?;
+    check_exists(arguments, &settings)?;
+    match sqlite_file(arguments, &settings) {
+        Ok(file) if is_session_store(&file) => {
+            mend_schema(&file, MEND_TIMEOUT).map_err(|error| store_failure(&error))
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Reports a store that cannot be opened because of damage.
+pub(super) fn unopened(
+    failure: CliError,
+    arguments: &StoreArgs,
+    json: bool,
+) -> Result<Exit, CliError> {
+    findings(failure, arguments, json, REMEDY)
+}
+
+/// Reports a store that cannot be repaired.
+pub(super) fn unrepaired(
+    failure: CliError,
+    arguments: &StoreArgs,
+    json: bool,
+) -> Result<Exit, CliError> {
+    findings(failure, arguments, json, NO_REPAIR)
+}
+
+/// Prints damage to the file of a session store; every other failure stays one.
+fn findings(
+    failure: CliError,
+    arguments: &StoreArgs,
+    json: bool,
+    remedy: &str,
+) -> Result<Exit, CliError> {
+    let file = Settings::load(false).and_then(|settings| sqlite_file(arguments, &settings));
+    let is_ours = file.is_ok_and(|file| is_session_store(&file));
+    if failure.code != "store_corrupt" || !is_ours {
+        return Err(failure);
+    }
+    let fault = IntegrityFault::new("file", failure.message);
+    let text = if json {
+        let mut found = to_json(&fault);
+        found["remedy"] = json!(remedy);
+        let key = if remedy == REMEDY {
+            "faults"
+        } else {
+            "remaining"
+        };
+        format!("{}\n", json!({ key: [found] }))
+    } else {
+        format!("{}1 fault; {remedy}\n", line(&fault))
+    };
+    ignore_broken_pipe(print(&text))?;
+    Ok(Exit::Findings)
+}
+
+pub(super) async fn repair(
+    store: SharedStore,
+    arguments: &RepairArgs,
+    mended: Vec<String>,
+) -> Result<Exit, CliError> {
     let report = store.repair(SystemClock.now()).await;
     let mut report = report.map_err(|error| store_failure(&error))?;
+    report.rebuilt.splice(0..0, mended);
     let invalid = meaning(&store, None).await;
     if !invalid.is_empty() {
         let moved = store.quarantine(invalid, SystemClock.now()).await;
@@ -82,6 +157,7 @@ pub(super) async fn repair(store: SharedStore, arguments: &RepairArgs) -> Result
             .chain(report.lost.iter().map(line))
             .chain([format!("{moved} in quarantine, {lost}{left} left\n")])
             .chain(report.remaining.iter().map(line))
+            .chain((!report.remaining.is_empty()).then(|| format!("{NO_REPAIR}\n")))
             .collect()
     };
     ignore_broken_pipe(print(&text))?;
