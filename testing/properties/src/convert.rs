@@ -8,13 +8,6 @@ use openchatml::{Dialect, FrameBuf, Transcript};
 
 use crate::input::Input;
 
-const PROJECTIONS: [JsonFormat; 4] = [
-    JsonFormat::Json,
-    JsonFormat::Json2_0,
-    JsonFormat::OpenAi,
-    JsonFormat::ShareGpt,
-];
-
 /// The first byte says which dialect the rest is read in. Whatever it holds is written in every
 /// form: what cannot be written is refused; what is written reads back, in OpenChatML to the same text,
 /// with nothing in it that a person sees and did not see before.
@@ -37,7 +30,7 @@ pub fn convert(data: &[u8]) {
             assert_eq!(twice, Ok(written.text), "{dialect}");
         }
     }
-    for projection in PROJECTIONS {
+    for projection in JsonFormat::ALL {
         let Ok(written) = project::write(&transcript, projection, &options) else {
             continue;
         };

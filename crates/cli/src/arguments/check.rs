@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::conversion::form::Form;
-use crate::language::Language;
 
 /// Check prompts and transcripts for errors
 ///
@@ -23,8 +22,8 @@ pub(crate) struct CheckArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     /// Form of the files [default: by their names and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
-    pub(crate) from: Option<Language>,
+    #[arg(long, value_name = "FORM", value_parser = Form::reader_parser())]
+    pub(crate) from: Option<Form>,
 
     /// Choose the output format
     #[arg(long, value_enum, default_value_t = FindingFormat::Human)]

@@ -28,7 +28,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) output: Option<PathBuf>,
 
     /// Form of the input [default: by its name and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::parser())]
+    #[arg(long, value_name = "FORM", value_parser = Form::reader_parser())]
     pub(crate) from: Option<Form>,
 
     /// Form of the output

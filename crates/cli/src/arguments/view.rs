@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::conversion::form::Form;
-use crate::language::Language;
 
 /// Show the visible part of a conversation
 ///
@@ -28,8 +27,8 @@ pub(crate) struct ViewArgs {
     pub(crate) full: bool,
 
     /// Form of the file [default: by its name and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
-    pub(crate) from: Option<Language>,
+    #[arg(long, value_name = "FORM", value_parser = Form::reader_parser())]
+    pub(crate) from: Option<Form>,
 
     /// Print JSON lines
     #[arg(long)]

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use logue_source::{Diagnostic, DiagnosticCode};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::convert::{self, ConvertOptions};
-use openchatml::project::{self, JsonFormat};
+use openchatml::project::{self, JsonFormat, Projected, UnknownShape};
 use openchatml::{Dialect, Loss, Transcript};
 
 use crate::conversion::chatmd;
+use crate::conversion::rows::recognize;
 use crate::language::Language;
 
 /// A form of a conversation.
@@ -19,6 +20,13 @@ pub(crate) enum Form {
     Chatmd,
     /// Plain text, not a conversation; only `scan` accepts it.
     Text,
+}
+
+/// The form of a document that is shown or checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentForm {
+    Language(Language),
+    Json(JsonFormat),
 }
 
 /// A conversation that was read.
@@ -41,7 +49,14 @@ pub(crate) struct Text {
 }
 
 impl Form {
-    /// Parses the forms that the command line accepts.
+    /// Parses the forms that are read.
+    pub(crate) fn reader_parser() -> impl TypedValueParser<Value = Self> {
+        let read_only = JsonFormat::READ_ONLY.map(Self::Projection);
+        let names = Self::all().chain(read_only).map(Self::as_str);
+        PossibleValuesParser::new(names).map(|name| Self::parse(&name).unwrap_or(Self::Text))
+    }
+
+    /// Parses the forms that are read and written.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
         PossibleValuesParser::new(Self::all().map(Self::as_str))
             .map(|name| Self::parse(&name).unwrap_or(Self::Text))
@@ -62,6 +77,43 @@ impl Form {
         })
     }
 
+    /// Returns the form of a document: JSON by its keys, else its language.
+    ///
+    /// An unknown JSON shape is an error. The extension of a language takes precedence.
+    pub(crate) fn of_document(
+        path: Option<&Path>,
+        text: &[u8],
+    ) -> Result<DocumentForm, UnknownShape> {
+        let ending = path
+            .and_then(Path::extension)
+            .and_then(|ending| ending.to_str());
+        let named = matches!(
+            ending,
+            Some("chatmd" | "md" | "ocml" | "openchatml" | "harmony" | "chatml")
+        );
+        if !named && looks_like_json(text) {
+            return recognize(text).map(DocumentForm::Json);
+        }
+        Ok(DocumentForm::Language(Language::detect(path, text)))
+    }
+
+    /// Returns the JSON format, if it is one.
+    pub(crate) const fn json(self) -> Option<JsonFormat> {
+        match self {
+            Self::Projection(format) => Some(format),
+            _ => None,
+        }
+    }
+
+    /// Returns the form of a document in this form.
+    pub(crate) fn document(self) -> DocumentForm {
+        match self {
+            Self::Projection(format) => DocumentForm::Json(format),
+            Self::Dialect(dialect) => DocumentForm::Language(Language::from(dialect)),
+            Self::Chatmd | Self::Text => DocumentForm::Language(Language::Chatmd),
+        }
+    }
+
     /// Parses the names of some dialects.
     pub(crate) fn dialect_parser(
         dialects: &'static [Dialect],
@@ -80,7 +132,9 @@ impl Form {
     }
 
     fn parse(name: &str) -> Option<Self> {
-        Self::all().find(|form| form.as_str() == name)
+        let read_only = JsonFormat::READ_ONLY.map(Self::Projection);
+        let mut forms = Self::all().chain(read_only);
+        forms.find(|form| form.as_str() == name)
     }
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -162,16 +216,37 @@ impl Form {
             }
             Self::Projection(projection) => {
                 let read = project::read(text, projection, options);
-                Conversation {
-                    broken: read.has_errors(),
-                    transcript: read.transcript,
-                    form: self,
-                    certain,
-                    diagnostics: read.diagnostics,
-                    losses: read.losses,
-                }
+                self.of_projection(read, certain)
             }
             Self::Chatmd | Self::Text => chatmd::read(text, certain, folder),
+        }
+    }
+
+    /// Reads all conversations of a row: two of a pair of preference, else one.
+    pub(crate) fn read_all(
+        self,
+        text: &[u8],
+        certain: bool,
+        folder: Option<&Path>,
+        options: &ConvertOptions,
+    ) -> Vec<Conversation> {
+        let Self::Projection(projection) = self else {
+            return vec![self.read(text, certain, folder, options)];
+        };
+        let part = Span::new(0, text.len());
+        let read = project::read_all(text, part, projection, options);
+        let conversation = |read| self.of_projection(read, certain);
+        read.into_iter().map(conversation).collect()
+    }
+
+    fn of_projection(self, read: Projected, certain: bool) -> Conversation {
+        Conversation {
+            broken: read.has_errors(),
+            transcript: read.transcript,
+            form: self,
+            certain,
+            diagnostics: read.diagnostics,
+            losses: read.losses,
         }
     }
 

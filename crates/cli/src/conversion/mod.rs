@@ -3,3 +3,4 @@
 pub(crate) mod chatmd;
 pub(crate) mod form;
 pub(crate) mod in_memory;
+pub(crate) mod rows;

@@ -61,6 +61,7 @@ mod send;
 mod server_access;
 mod sessions;
 mod settings;
+mod shapes;
 mod signal;
 mod suspended_server;
 mod telemetry;

@@ -34,6 +34,11 @@ pub enum ConvertError {
         /// The rule that it breaks.
         reason: RenderError,
     },
+    /// The form is only read.
+    ReadOnly {
+        /// The name of the form.
+        form: &'static str,
+    },
     /// Something would be lost, and [`ConvertOptions::strict`](super::ConvertOptions::strict) forbids it.
     Losses(Vec<Loss>),
 }
@@ -57,6 +62,7 @@ impl std::fmt::Display for ConvertError {
             Self::Frame { index, reason } => write!(f, "frame {}: {reason}", index + 1),
             Self::Header { reason } => reason.fmt(f),
             Self::Message { reason } => reason.fmt(f),
+            Self::ReadOnly { form } => write!(f, "the form {form} is only read"),
             Self::Body { index, token } => write!(
                 f,
                 "frame {}: the body spells `{token}`, and this dialect has no escape for it",

@@ -5,7 +5,7 @@
 //! `tool_call` or `tool_calls`, not both (2.2 §6), and a message with `tool_calls` has no `content`
 //! (2.0 §10).
 
-use super::Projected;
+use super::format::Projected;
 use super::frames::UNKNOWN;
 use super::header;
 use super::node::{Kind, Node, Object};
@@ -34,9 +34,9 @@ const KNOWN: [&str; 15] = [
     "terminator",
 ];
 
-pub(super) fn read(node: Node<'_>) -> Projected {
+pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut frames = Frames::default();
-    let opened = header::open(node, &["messages"], true, &mut frames.reading);
+    let opened = header::open(values, &["messages"], true, &mut frames.reading);
     for (index, message) in opened.messages.into_iter().enumerate() {
         frames.reading.index = index;
         let before = frames.list.len();

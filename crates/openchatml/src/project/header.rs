@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::node::{Kind, Node};
+use super::outline::is_message;
 use super::reading::Reading;
 use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::HeaderBuf;
@@ -17,11 +18,11 @@ pub(super) struct Opened<'t> {
     pub(super) header: Option<HeaderBuf>,
 }
 
-/// Finds the messages of a document: the array itself, or the one under `key` of an object. The
-/// other keys of the object go into the header: `header` as it is (where `headers` are written),
+/// Finds the messages of a document: the array itself, or the one under `key` of an object. An
+/// object that is a message itself is the only one; of several values each is one. The other keys of the object go into the header: `header` as it is (where `headers` are written),
 /// `model` as the model, the rest as unknown keys.
 pub(super) fn open<'t>(
-    node: Node<'t>,
+    values: &[Node<'t>],
     keys: &[&str],
     own_header: bool,
     reading: &mut Reading,
@@ -30,6 +31,19 @@ pub(super) fn open<'t>(
         messages: Vec::new(),
         header: None,
     };
+    let [node] = values else {
+        return Opened {
+            messages: values.to_vec(),
+            ..nothing
+        };
+    };
+    let node = *node;
+    if node.object().is_some_and(|object| is_message(&object)) {
+        return Opened {
+            messages: vec![node],
+            ..nothing
+        };
+    }
     if node.kind() == Kind::Array {
         return Opened {
             messages: node.items().collect(),
@@ -188,7 +202,7 @@ pub(super) fn lay_out(
     beside: &Map<String, Value>,
     key: &str,
     wrapped: bool,
-    messages: &[Value],
+    messages: &[impl std::fmt::Display],
     options: &ConvertOptions,
 ) {
     let out = &mut writing.text;

@@ -5,9 +5,10 @@
 
 use logue_message::ChatMessage;
 
-use super::Projected;
+use super::format::Projected;
 use super::header;
 use super::node::{Kind, Node};
+use super::outline::is_message;
 use super::reading::Reading;
 use crate::document::owned::Transcript;
 use crate::messages::frames_from_messages;
@@ -19,11 +20,22 @@ pub(super) fn is_own(message: Node<'_>) -> bool {
     };
     let is_call = |call: Node<'_>| {
         let call = call.object();
-        call.is_some_and(|call| call.get("name").is_some() && call.get("function").is_none())
+        let text = |key: &str| {
+            let call = call.as_ref()?;
+            Some(call.get(key)?.kind() == Kind::String)
+        };
+        // Rows of data sets have arguments as an object, and no id.
+        text("name").is_some() && text("arguments") == Some(true) && text("function").is_none()
     };
     let is_reasoning = |block: Node<'_>| {
-        let kind = block.object().and_then(|block| block.get("type")?.string());
-        kind.is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
+        let Some(block) = block.object() else {
+            return false;
+        };
+        match block.get("type").and_then(Node::string).as_deref() {
+            Some("thinking") => block.get("text").is_some(),
+            Some("redacted_thinking") => true,
+            _ => false,
+        }
     };
     let any = |key: &str, is_own: &dyn Fn(Node<'_>) -> bool| {
         let list = object.get(key);
@@ -35,19 +47,23 @@ pub(super) fn is_own(message: Node<'_>) -> bool {
 }
 
 /// Returns whether a conversation is in the JSON form of `logue_message`.
-pub(super) fn is_history(conversation: Node<'_>) -> bool {
+pub(super) fn is_history(values: &[Node<'_>]) -> bool {
+    let [conversation] = values else {
+        return values.iter().copied().any(is_own);
+    };
     let object = conversation.object();
     let messages = match &object {
+        Some(object) if is_message(object) => return is_own(*conversation),
         Some(object) => object.get("messages"),
-        None => Some(conversation),
+        None => Some(*conversation),
     };
     let messages = messages.filter(|messages| messages.kind() == Kind::Array);
     messages.is_some_and(|messages| messages.items().any(is_own))
 }
 
-pub(super) fn read(node: Node<'_>) -> Projected {
+pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut reading = Reading::default();
-    let opened = header::open(node, &["messages"], true, &mut reading);
+    let opened = header::open(values, &["messages"], true, &mut reading);
     let mut messages = Vec::with_capacity(opened.messages.len());
     for (index, message) in opened.messages.into_iter().enumerate() {
         reading.index = index;

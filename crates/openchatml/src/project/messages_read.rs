@@ -7,17 +7,18 @@
 
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
-use super::Projected;
+use super::format::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::convert::assign_ids;
-use crate::document::owned::{FrameBuf, Transcript};
+use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
 use crate::loss::LossKind;
 use crate::messages::{NAMELESS, frames_from_messages};
 use crate::syntax::vocabulary::FrameRole;
+use logue_source::Span;
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "role",
     "content",
     "name",
@@ -26,13 +27,30 @@ const KNOWN: [&str; 10] = [
     "function_call",
     "reasoning_content",
     "reasoning",
+    "thinking",
     "refusal",
     "type",
 ];
 
-pub(super) fn read(node: Node<'_>) -> Projected {
+/// The keys of a call, in all its spellings.
+const CALL_KEYS: [&str; 7] = [
+    "id",
+    "type",
+    "function",
+    "custom",
+    "index",
+    "name",
+    "arguments",
+];
+
+pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut messages = Messages::default();
-    let opened = header::open(node, &["messages"], false, &mut messages.reading);
+    let opened = header::open(
+        values,
+        &["messages", "conversations", "conversation"],
+        false,
+        &mut messages.reading,
+    );
     let mut list = Vec::with_capacity(opened.messages.len());
     for (index, message) in opened.messages.into_iter().enumerate() {
         messages.reading.index = index;
@@ -40,8 +58,16 @@ pub(super) fn read(node: Node<'_>) -> Projected {
             list.push(message);
         }
     }
-    let (mut frames, losses) = frames_from_messages(&list);
-    let mut reading = messages.reading;
+    finish(messages.reading, opened.header, &list)
+}
+
+/// Maps messages of the hub to frames. A call or reply without an id gets one.
+pub(super) fn finish(
+    mut reading: Reading,
+    header: Option<HeaderBuf>,
+    list: &[ChatMessage],
+) -> Projected {
+    let (mut frames, losses) = frames_from_messages(list);
     reading.losses.extend(losses);
     for frame in &mut frames {
         frame.call_id = frame.call_id.take().filter(|id| !id.is_empty());
@@ -53,10 +79,7 @@ pub(super) fn read(node: Node<'_>) -> Projected {
         reading.losses.retain(|loss| loss.message != NAMELESS);
     }
     Projected {
-        transcript: Transcript {
-            header: opened.header,
-            frames,
-        },
+        transcript: Transcript { header, frames },
         diagnostics: reading.findings.kept().to_vec(),
         losses: reading.losses,
     }
@@ -77,7 +100,8 @@ impl Messages {
             "developer" => ChatMessage::developer(""),
             "user" => ChatMessage::user(""),
             "assistant" => ChatMessage::assistant(""),
-            "tool" | "function" => ChatMessage::tool("", ""),
+            "tool_call" => return self.spelled_call(&object),
+            "tool" | "function" | "tool_response" => ChatMessage::tool("", ""),
             _ => {
                 let place = object.get("role").map_or(object.span, Node::span);
                 self.reading.wrong(
@@ -98,7 +122,7 @@ impl Messages {
                 "`tool_call_id` of a non-tool message dropped",
             );
         }
-        message.content = self.content(&object, role == "assistant")?;
+        message.content = self.content(&object, message.role)?;
         if role == "assistant" {
             self.assistant(&object, &mut message)?;
         } else {
@@ -107,6 +131,7 @@ impl Messages {
                 ("function_call", LossKind::CallDropped),
                 ("reasoning_content", LossKind::TextDropped),
                 ("reasoning", LossKind::TextDropped),
+                ("thinking", LossKind::TextDropped),
                 ("refusal", LossKind::TextDropped),
             ];
             let only = only.into_iter();
@@ -125,10 +150,25 @@ impl Messages {
         Ok(message)
     }
 
-    fn content(&mut self, object: &Object<'_>, assistant: bool) -> Result<Content, ()> {
+    fn content(&mut self, object: &Object<'_>, role: Role) -> Result<Content, ()> {
         let Some(node) = object.get("content") else {
             return Ok(Content::Absent);
         };
+        let assistant = role == Role::Assistant;
+        let is_part = |part: Node<'_>| part.object().is_some_and(|part| part.get("type").is_some());
+        let is_data = match node.kind() {
+            Kind::Object | Kind::Scalar => true,
+            Kind::Array => !node.items().all(is_part),
+            Kind::String | Kind::Null => false,
+        };
+        if role == Role::Tool && is_data {
+            // Data sets hold results as JSON.
+            self.reading.note(
+                LossKind::PartChanged,
+                "a result that is JSON is read as its text",
+            );
+            return Ok(Content::Text(node.spelled().to_owned()));
+        }
         if node.kind() != Kind::Array {
             return Ok(Content::Text(self.reading.must_be_text(node, "content")?));
         }
@@ -140,7 +180,12 @@ impl Messages {
                 .ok_or(())?;
             let kind = self.reading.required(&part, "type")?;
             match kind.as_str() {
-                "text" => {
+                "thinking" | "reasoning" if assistant => {
+                    self.reading.note_unknown(&part, &["type", "closed", &kind]);
+                    let text = self.reading.required(&part, &kind)?;
+                    blocks.push(ContentBlock::thinking(text));
+                }
+                "text" | "input_text" | "output_text" => {
                     self.reading.note_unknown(&part, &["type", "text"]);
                     let text = self.reading.required(&part, "text")?;
                     blocks.push(ContentBlock::text(text));
@@ -151,7 +196,7 @@ impl Messages {
                         .note(LossKind::PartChanged, "a refusal is read as text");
                     blocks.push(ContentBlock::text(text));
                 }
-                "image_url" => self
+                "image_url" | "image" | "input_image" => self
                     .reading
                     .note(LossKind::ImageDropped, "an image dropped"),
                 _ => self.reading.note(
@@ -161,7 +206,8 @@ impl Messages {
             }
         }
         let calls = object.get("tool_calls").is_some() || object.get("function_call").is_some();
-        if blocks.len() > 1 && !(assistant && calls) {
+        let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
+        if blocks.iter().filter(is_text).count() > 1 && !(assistant && calls) {
             self.reading
                 .note(LossKind::PartsJoined, "the parts of the text are joined");
         }
@@ -200,13 +246,17 @@ impl Messages {
             add_text(message, ContentBlock::text(text), false);
         }
         let mut thinking = self.reading.text(object, "reasoning_content")?;
-        if let Some(other) = object.get("reasoning") {
+        for key in ["reasoning", "thinking"] {
+            let Some(other) = object.get(key) else {
+                continue;
+            };
             match (&thinking, other.string()) {
                 (None, Some(text)) => thinking = Some(text),
                 (Some(one), Some(text)) if *one == text => {}
-                _ => self
-                    .reading
-                    .note(LossKind::TextDropped, "`reasoning` dropped"),
+                _ => {
+                    let text = format!("`{key}` dropped");
+                    self.reading.note(LossKind::TextDropped, text);
+                }
             }
         }
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
@@ -217,9 +267,14 @@ impl Messages {
 
     fn call(&mut self, node: Node<'_>) -> Result<ToolCall, ()> {
         let call = self.reading.object(node, "the call").ok_or(())?;
-        self.reading
-            .note_unknown(&call, &["id", "type", "function", "custom", "index"]);
+        self.reading.note_unknown(&call, &CALL_KEYS);
         let id = self.reading.text(&call, "id")?.unwrap_or_default();
+        if call.get("function").is_none() && call.get("name").is_some() {
+            // Some data sets leave out the level of the function.
+            let name = self.reading.required(&call, "name")?;
+            let text = self.arguments(&call, "arguments")?;
+            return Ok(ToolCall::new(id, name, text));
+        }
         let (key, arguments, kind) = match self.reading.text(&call, "type")?.as_deref() {
             None | Some("function") => ("function", "arguments", CallKind::Function),
             Some("custom") => ("custom", "input", CallKind::Custom),
@@ -244,8 +299,41 @@ impl Messages {
         let tool = self.reading.object(node, "the tool of a call").ok_or(())?;
         self.reading.note_unknown(&tool, &["name", arguments]);
         let name = self.reading.required(&tool, "name")?;
-        let text = self.reading.required(&tool, arguments)?;
+        let text = self.arguments(&tool, arguments)?;
         Ok((name, text))
+    }
+
+    /// The arguments of a call: a text, or a value as it is spelled.
+    fn arguments(&mut self, tool: &Object<'_>, key: &str) -> Result<String, ()> {
+        match tool.get(key) {
+            Some(node) if matches!(node.kind(), Kind::Object | Kind::Array) => {
+                Ok(node.spelled().to_owned())
+            }
+            _ => self.reading.required(tool, key),
+        }
+    }
+
+    /// A message that is a call: its content is the call as JSON.
+    fn spelled_call(&mut self, object: &Object<'_>) -> Result<ChatMessage, ()> {
+        let content = self.reading.required(object, "content")?;
+        let place = object.get("content").map_or(object.span, Node::span);
+        let whole = Span::new(0, content.len());
+        let call = Node::parse(content.as_bytes(), whole).ok();
+        let call = call.and_then(Node::object);
+        let name = call.as_ref().and_then(|call| call.get("name")?.string());
+        let (Some(call), Some(name)) = (call, name) else {
+            let expected = "`{\"name\": …, \"arguments\": …}`";
+            self.reading
+                .wrong(place, "the text of a call names no tool", expected);
+            return Err(());
+        };
+        self.reading.note_unknown(&call, &["name", "arguments"]);
+        let text = match call.get("arguments") {
+            None => String::new(),
+            Some(node) => node.string().unwrap_or_else(|| node.spelled().to_owned()),
+        };
+        let call = ToolCall::new("", name, text);
+        Ok(ChatMessage::assistant(Content::Absent).with_tool_calls(vec![call]))
     }
 }
 

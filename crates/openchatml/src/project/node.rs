@@ -71,6 +71,34 @@ impl<'t> Node<'t> {
         })
     }
 
+    /// The values of `part`: one, or one on each line that is not blank.
+    pub(super) fn values(text: &'t [u8], part: Span) -> Result<Vec<Self>, Box<Diagnostic>> {
+        let error = match Self::parse(text, part) {
+            Ok(node) => return Ok(vec![node]),
+            Err(error) => error,
+        };
+        let mut values = Vec::new();
+        let mut start = part.start;
+        for line in part.bytes(text).split_inclusive(|byte| *byte == b'\n') {
+            let span = Span::new(start, start + line.len());
+            start = span.end;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match Self::parse(text, span) {
+                Ok(node) => values.push(node),
+                // Its first line is not JSON, so the text is not lines of JSON.
+                Err(_) if values.is_empty() => return Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        if values.is_empty() {
+            Err(error)
+        } else {
+            Ok(values)
+        }
+    }
+
     pub(super) const fn span(self) -> Span {
         self.span
     }

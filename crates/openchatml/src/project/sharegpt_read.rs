@@ -3,7 +3,7 @@
 //! The form has no ids, so calls and replies get some in order, and a reply its tool's name. The
 //! other names that data sets use for the speakers are read too.
 
-use super::Projected;
+use super::format::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
@@ -16,9 +16,14 @@ use crate::syntax::vocabulary::{FrameRole, Terminator};
 use logue_message::CallKind;
 use logue_source::Span;
 
-pub(super) fn read(node: Node<'_>) -> Projected {
+pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut turns = Turns::default();
-    let opened = header::open(node, &[KEY, "conversation"], false, &mut turns.reading);
+    let opened = header::open(
+        values,
+        &[KEY, "conversation", "messages"],
+        false,
+        &mut turns.reading,
+    );
     let mut header = opened.header;
     // Some sets have the ground rules beside the messages.
     let system = header
@@ -67,19 +72,19 @@ impl Turns {
         self.reading.note_unknown(&object, &["from", "value"]);
         let from = self.reading.required(&object, "from")?;
         let value = self.reading.required(&object, "value")?;
-        match from.as_str() {
+        match folded(&from).as_str() {
             "human" | "user" => self.frames.push(FrameBuf::user(value)),
             "gpt" | "assistant" | "model" | "chatgpt" | "bot" => {
                 self.frames.push(FrameBuf::answer(value));
             }
             "system" => self.frames.push(FrameBuf::system(value)),
-            "observation" | "tool" | "function_response" => {
+            "observation" | "tool" | "tool_response" | "function_response" | "ipython" => {
                 let mut reply = FrameBuf::reply("", "", value);
                 reply.name = None;
                 reply.call_id = None;
                 self.frames.push(reply);
             }
-            "function_call" => return self.calls(&value, &object),
+            "function_call" | "tool_call" => return self.calls(&value, &object),
             _ => {
                 let place = object.get("from").map_or(object.span, Node::span);
                 self.reading.wrong(
@@ -137,4 +142,9 @@ impl Turns {
         }
         Ok(())
     }
+}
+
+/// A speaker as data sets spell it, in one spelling.
+fn folded(from: &str) -> String {
+    from.to_ascii_lowercase().replace('-', "_")
 }

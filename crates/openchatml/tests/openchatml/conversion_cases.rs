@@ -55,6 +55,14 @@ fn sharegpt() {
 }
 
 #[test]
+fn providers() {
+    run(
+        include_str!("../../../../conformance/openchatml/convert/providers.md"),
+        6,
+    );
+}
+
+#[test]
 fn harmony() {
     run(
         include_str!("../../../../conformance/openchatml/convert/harmony.md"),

@@ -25,6 +25,7 @@ mod rewriting;
 mod round_trip;
 mod sampling;
 mod scanning;
+mod shapes;
 mod strategies;
 mod streaming;
 mod v0_1;

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{SourceError, into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
 use openchatml::harmony;
+use openchatml::project::JsonFormat;
 
 use crate::finding::to_json;
 
@@ -22,6 +23,8 @@ use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::files::{AgentPrompt, agents_of, unreadable_references};
 use crate::commands::check::sarif::Sarif;
+use crate::conversion::form::{DocumentForm, Form};
+use crate::conversion::rows::read_rows;
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{file_world_with, find_files};
@@ -157,10 +160,17 @@ impl Checker<'_> {
             Ok(bytes) => bytes,
             Err(error) => return self.unreadable(name, path, &error),
         };
-        let language = self
-            .arguments
-            .from
-            .unwrap_or_else(|| Language::detect(path, &bytes));
+        let form = match self.arguments.from {
+            Some(form) => Ok(form.document()),
+            None => Form::of_document(path, &bytes),
+        };
+        let language = match form {
+            Ok(DocumentForm::Language(language)) => language,
+            Ok(DocumentForm::Json(_)) | Err(_) => {
+                let format = self.arguments.from.and_then(Form::json);
+                return self.json(name, path, &bytes, format);
+            }
+        };
         match language {
             Language::Openchatml => {
                 let document = openchatml::parse(&bytes);
@@ -187,6 +197,24 @@ impl Checker<'_> {
                 }
             },
         }
+    }
+
+    /// Checks every row of a JSON text, in the form of its keys by default.
+    fn json(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        text: &[u8],
+        format: Option<JsonFormat>,
+    ) -> Result<(), CliError> {
+        for row in read_rows(text, format) {
+            let source = Source::fragment(name, row.text, row.origin);
+            let read = row.conversations.iter();
+            for found in read.flat_map(|read| &read.diagnostics) {
+                self.report_one(path, &source, found)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks the prompt of an agent.

@@ -21,7 +21,7 @@ use logue_agent::VariableValues;
 use logue_source::{Origin, Source, Span, escape_line};
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
-use openchatml::project;
+use openchatml::project::{self, JsonFormat};
 use serde_json::{Value, json};
 
 use crate::conversion::chatmd;
@@ -33,6 +33,7 @@ use crate::commands::convert::sink::Sink;
 use crate::commands::convert::source::{Input, Lines};
 use crate::conversion::form::Conversation;
 use crate::conversion::in_memory::reason;
+use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::setup::variables::variables;
@@ -205,14 +206,22 @@ impl Converter<'_> {
                 }
                 return Ok(());
             }
-            // Reading it as a projection reports the errors in it.
-            None if json => (Form::Projection(project::JsonFormat::OpenAi), false),
+            None if json => match rows::recognize(&bytes) {
+                // Reading it as a projection reports the errors in it.
+                Ok(format) => (Form::Projection(format), false),
+                Err(shape) => {
+                    let which = ConversationRef::of_file(&name, &bytes);
+                    return self.one(which, &rows::unknown(&shape), false).map(drop);
+                }
+            },
             None => return Err(unknown(&name)),
         };
         self.options.line = false;
         if let Form::Projection(_) = form
             && let Ok(parts) = project::conversations(&bytes)
-            && (parts.len() > 1 || parts.first().is_some_and(|part| part.start > 0))
+            && (parts.len() > 1
+                || parts.first().is_some_and(|part| part.start > 0)
+                || form == Form::Projection(JsonFormat::Preference))
         {
             return self.array(&name, &bytes, &parts, form, job);
         }
@@ -223,12 +232,7 @@ impl Converter<'_> {
             }
             _ => form.read(&bytes, certain, folder, &self.options),
         };
-        let which = ConversationRef {
-            name: &name,
-            text: &bytes,
-            start: Origin::default(),
-            one_of_many: false,
-        };
+        let which = ConversationRef::of_file(&name, &bytes);
         let shown = job.output.is_none() && self.arguments.json;
         if let Some(text) = self.one(which, &read, shown)? {
             let mut sink = self.sink(job)?;
@@ -340,10 +344,14 @@ impl Converter<'_> {
         let form = named_form
             .map(|form| (form, true))
             .or_else(|| Form::detect(None, bytes));
-        // A line in an unknown form is read and reported as the most frequent form.
-        let (form, certain) =
-            form.unwrap_or((Form::Projection(project::JsonFormat::OpenAi), false));
-        let read = form.read(bytes, certain, None, &self.options);
+        let read = match form {
+            Some((form, certain)) => form.read_all(bytes, certain, None, &self.options),
+            None => match rows::recognize(bytes) {
+                // A line that is not JSON is reported as the most frequent form.
+                Ok(format) => Form::Projection(format).read_all(bytes, false, None, &self.options),
+                Err(shape) => vec![rows::unknown(&shape)],
+            },
+        };
         let which = match &inner {
             // Positions in a text within a line are not positions in the file.
             Some(text) => ConversationRef {
@@ -352,8 +360,15 @@ impl Converter<'_> {
             },
             None => which,
         };
-        let text = self.one(which, &read, sink.is_report())?;
-        Ok(text.map(|text| self.as_line(text)))
+        let mut lines = String::new();
+        for read in &read {
+            match self.one(which, read, sink.is_report())? {
+                Some(text) => lines.push_str(&self.as_line(text)),
+                None if self.report.strict.is_some() => return Ok(None),
+                None => {}
+            }
+        }
+        Ok(Some(lines))
     }
 
     /// Returns a conversation as one line of JSON.
@@ -389,15 +404,16 @@ impl Converter<'_> {
                 },
                 one_of_many: true,
             };
-            let read = form.read(which.text, true, None, &self.options);
-            match self.one(which, &read, sink.is_report())? {
-                Some(text) => {
-                    sink.write(before)?;
-                    sink.write(self.as_line(text).trim_end())?;
-                    before = ",\n";
+            for read in form.read_all(which.text, true, None, &self.options) {
+                match self.one(which, &read, sink.is_report())? {
+                    Some(text) => {
+                        sink.write(before)?;
+                        sink.write(self.as_line(text).trim_end())?;
+                        before = ",\n";
+                    }
+                    None if self.report.strict.is_some() => return Ok(()),
+                    None => {}
                 }
-                None if self.report.strict.is_some() => return Ok(()),
-                None => {}
             }
         }
         sink.write(if before == "[\n" { "[]\n" } else { "\n]\n" })?;

@@ -24,7 +24,17 @@ pub(super) struct ConversationRef<'a> {
     pub(super) one_of_many: bool,
 }
 
-impl ConversationRef<'_> {
+impl<'a> ConversationRef<'a> {
+    /// Returns the reference of a file with one conversation.
+    pub(super) fn of_file(name: &'a str, text: &'a [u8]) -> Self {
+        Self {
+            name,
+            text,
+            start: Origin::default(),
+            one_of_many: false,
+        }
+    }
+
     /// Returns `file`, or `file:12` for one conversation of several.
     fn place(&self) -> String {
         let name = escape_line(self.name);

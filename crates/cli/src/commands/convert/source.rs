@@ -6,6 +6,7 @@ use std::path::Path;
 
 use logue_agent::{MAX_SOURCE_BYTES, read_all};
 use logue_source::{DiagnosticCode, Origin};
+use openchatml::project::is_message_line;
 
 use crate::conversion::form::looks_like_json;
 use crate::exit::CliError;
@@ -31,7 +32,8 @@ pub(super) struct Lines {
 /// Opens an input; `None` as `path` is standard input.
 ///
 /// The input is JSON lines if `lines` is set, if its extension is `jsonl` or `ndjson`, or if its
-/// first line is complete JSON and another value follows.
+/// first line is complete JSON and another value follows. Unless `lines` is set, lines that are one
+/// message each are one text.
 pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, CliError> {
     let mut stream: Box<dyn BufRead> = match path {
         None => Box::new(io::stdin().lock()),
@@ -48,12 +50,15 @@ pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input
     };
     let ending = path.and_then(Path::extension);
     let is_named_jsonl = ending.is_some_and(|ending| ending == "jsonl" || ending == "ndjson");
-    let first = if lines || is_named_jsonl {
+    let first = if lines {
         None
     } else {
         let mut first = Vec::new();
         read_line(name, &mut stream, &mut first)?;
-        if !is_a_line(&first) || !another_follows(name, &mut stream, &mut first)? {
+        let is_whole = is_message_line(&first)
+            || !is_named_jsonl
+                && (!is_a_line(&first) || !another_follows(name, &mut stream, &mut first)?);
+        if is_whole {
             let text = read_all(name, io::Cursor::new(first).chain(stream));
             return text
                 .map(Input::Whole)

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ::chatmd::{ContentItem, Document, Element, MessageRole};
+use logue_source::Source;
 
 use crate::commands::view::report;
 use crate::commands::view::shown::{Payload, Shown};
@@ -19,8 +20,9 @@ pub(super) fn messages(
 ) -> Result<Vec<Shown>, CliError> {
     let tree = ::chatmd::parse(text);
     let (document, typed) = Document::from_tree(&tree);
-    report(name, text.as_bytes(), tree.diagnostics());
-    report(name, text.as_bytes(), &typed);
+    let source = Source::new(name, text.as_bytes());
+    report(&source, tree.diagnostics());
+    report(&source, &typed);
     let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
     let shown = document
         .elements

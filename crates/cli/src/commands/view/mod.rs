@@ -13,11 +13,14 @@ use std::path::Path;
 
 use logue_agent::{into_text, read_bytes};
 use logue_source::{Source, escape_line};
+use openchatml::project::JsonFormat;
 use openchatml::{FrameBuf, Terminator, View, convert};
 
 use crate::commands::view::shown::{Shown, print_json, print_messages};
 
 use crate::arguments::ViewArgs;
+use crate::conversion::form::{DocumentForm, Form};
+use crate::conversion::rows::read_rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, is_stdin, read_file};
 use crate::language::Language;
@@ -30,12 +33,40 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
     }
     let (name, bytes) = read_file(&arguments.file)?;
     let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
-    let shown = messages(&name, path, bytes, arguments)?;
-    ignore_broken_pipe(if arguments.json {
-        print_json(&shown, None)
-    } else {
-        print_messages(&shown, arguments.full)
-    })
+    let sections = sections(&name, path, bytes, arguments)?;
+    let is_one = sections.len() == 1;
+    for (index, section) in sections.iter().enumerate() {
+        let label = (!is_one).then_some(section.label.as_str());
+        match print_section(section, label, index > 0, arguments) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            printed => ignore_broken_pipe(printed).map(drop)?,
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// One conversation of a file.
+struct Section {
+    /// The name of the file, with a line if it has several conversations.
+    label: String,
+    messages: Vec<Shown>,
+}
+
+/// Prints a conversation, under its label if it has one.
+fn print_section(
+    section: &Section,
+    label: Option<&str>,
+    is_later: bool,
+    arguments: &ViewArgs,
+) -> io::Result<()> {
+    if arguments.json {
+        return print_json(&section.messages, label);
+    }
+    if let Some(label) = label {
+        let gap = if is_later { "\n" } else { "" };
+        print(&format!("{gap}==> {} <==\n", escape_line(label)))?;
+    }
+    print_messages(&section.messages, arguments.full)
 }
 
 /// Shows every conversation in a directory, each under its name.
@@ -52,28 +83,24 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
                 if Language::is_prose(&file, &bytes) {
                     return Ok(None);
                 }
-                messages(&name, Some(&file), bytes, arguments).map(Some)
+                sections(&name, Some(&file), bytes, arguments).map(Some)
             });
-        let shown = match shown {
+        let sections = match shown {
             Ok(None) => continue,
-            Ok(Some(shown)) => shown,
+            Ok(Some(sections)) => sections,
             Err(failure) => {
                 crate::terminal::report(&failure);
                 exit = failure.exit;
                 continue;
             }
         };
-        let gap = if first { "" } else { "\n" };
-        first = false;
-        let printed = if arguments.json {
-            print_json(&shown, Some(&name))
-        } else {
-            print(&format!("{gap}==> {} <==\n", escape_line(&name)))
-                .and_then(|()| print_messages(&shown, arguments.full))
-        };
-        match printed {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
-            printed => ignore_broken_pipe(printed).map(drop)?,
+        for section in &sections {
+            let printed = print_section(section, Some(&section.label), !first, arguments);
+            first = false;
+            match printed {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+                printed => ignore_broken_pipe(printed).map(drop)?,
+            }
         }
     }
     if first && exit == Exit::Done {
@@ -83,15 +110,69 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-fn messages(
+/// Returns the conversations of a file: several of a JSON text, else one.
+fn sections(
     name: &str,
     path: Option<&Path>,
     bytes: Vec<u8>,
     arguments: &ViewArgs,
+) -> Result<Vec<Section>, CliError> {
+    let form = match arguments.from {
+        Some(form) => Ok(form.document()),
+        None => Form::of_document(path, &bytes),
+    };
+    match form {
+        Ok(DocumentForm::Language(language)) => {
+            let messages = messages(name, path, bytes, language, arguments)?;
+            let label = name.to_owned();
+            Ok(vec![Section { label, messages }])
+        }
+        Ok(DocumentForm::Json(_)) => {
+            let format = arguments.from.and_then(Form::json);
+            Ok(json_sections(name, &bytes, format, arguments.show_hidden))
+        }
+        Err(shape) => Err(CliError::user("E-JSON-SHAPE", format!("`{name}`: {shape}"))
+            .with_help("name the form with --from")),
+    }
+}
+
+fn json_sections(
+    name: &str,
+    bytes: &[u8],
+    format: Option<JsonFormat>,
+    show_hidden: bool,
+) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let rows = read_rows(bytes, format);
+    let is_one = rows.len() == 1;
+    for row in rows {
+        let source = Source::fragment(name, row.text, row.origin);
+        for read in row.conversations {
+            report(&source, &read.diagnostics);
+            let frames = read.transcript.frames.into_iter().map(shown_frame);
+            let label = if is_one {
+                name.to_owned()
+            } else {
+                format!("{name}:{}", row.origin.line)
+            };
+            sections.push(Section {
+                label,
+                messages: frames
+                    .filter(|message| show_hidden || !message.hidden)
+                    .collect(),
+            });
+        }
+    }
+    sections
+}
+
+fn messages(
+    name: &str,
+    path: Option<&Path>,
+    bytes: Vec<u8>,
+    language: Language,
+    arguments: &ViewArgs,
 ) -> Result<Vec<Shown>, CliError> {
-    let language = arguments
-        .from
-        .unwrap_or_else(|| Language::detect(path, &bytes));
     match language {
         Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.show_hidden)),
         Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
@@ -100,7 +181,7 @@ fn messages(
                 language.dialect(),
                 &convert::ConvertOptions::default(),
             );
-            report(name, &bytes, &read.diagnostics);
+            report(&Source::new(name, &bytes), &read.diagnostics);
             let debug = arguments.show_hidden;
             let frames = read.transcript.frames.into_iter();
             let shown = frames.map(shown_frame);
@@ -141,7 +222,7 @@ fn shown_frame(frame: FrameBuf) -> Shown {
 
 fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
     let document = openchatml::parse(bytes);
-    report(name, bytes, document.diagnostics());
+    report(&Source::new(name, bytes), document.diagnostics());
     let view = if debug {
         View::debug(&document)
     } else {
@@ -178,7 +259,7 @@ fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
 }
 
 /// Reports errors on standard error; the readable part is still shown.
-fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
+fn report(source: &Source<'_>, found: &[logue_source::Diagnostic]) {
     let errors: Vec<_> = found
         .iter()
         .filter(|diagnostic| diagnostic.is_error())
@@ -186,7 +267,6 @@ fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
     if errors.is_empty() {
         return;
     }
-    let source = Source::new(name, text);
     for diagnostic in errors {
         print_error(&format!("{}\n", source.render(diagnostic, error_style())));
     }

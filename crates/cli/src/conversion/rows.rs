@@ -1,0 +1,72 @@
+//! The conversations of a JSON text: a document, an array, or lines.
+
+use logue_source::{Diagnostic, DiagnosticCode, Origin, Source, Span};
+use openchatml::Transcript;
+use openchatml::convert::ConvertOptions;
+use openchatml::project::{self, JsonFormat, UnknownShape};
+
+use crate::conversion::form::{Conversation, Form};
+
+/// One row of a JSON text.
+pub(crate) struct Row<'t> {
+    pub(crate) text: &'t [u8],
+    pub(crate) origin: Origin,
+    /// Its conversations: two of a pair of preference, else one.
+    pub(crate) conversations: Vec<Conversation>,
+}
+
+/// Reads every row of a JSON text. Rows that cannot be read have diagnostics.
+pub(crate) fn read_rows(text: &[u8], format: Option<JsonFormat>) -> Vec<Row<'_>> {
+    let parts = project::conversations(text).unwrap_or_else(|_| vec![Span::new(0, text.len())]);
+    let places = Source::new("", text);
+    let row = |part: Span| {
+        let place = places.line_column(part.start);
+        let text = part.bytes(text);
+        Row {
+            text,
+            origin: Origin {
+                offset: part.start,
+                line: place.line,
+                column: place.column,
+            },
+            conversations: read_row(text, format),
+        }
+    };
+    parts.into_iter().map(row).collect()
+}
+
+/// Reads one row in a form, or in the one that its keys indicate.
+pub(crate) fn read_row(text: &[u8], format: Option<JsonFormat>) -> Vec<Conversation> {
+    let options = ConvertOptions::default().with_thinking(true);
+    match format.map_or_else(|| recognize(text), Ok) {
+        Ok(format) => Form::Projection(format).read_all(text, true, None, &options),
+        Err(shape) => vec![unknown(&shape)],
+    }
+}
+
+/// Returns the form of a JSON text. Text that is not JSON is read, and reported, as messages.
+pub(crate) fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
+    if project::conversations(text).is_err() {
+        return Ok(JsonFormat::OpenAi);
+    }
+    project::recognize(text)
+}
+
+/// Returns a conversation that reports an unknown shape.
+pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
+    let found = Diagnostic::error(
+        DiagnosticCode::JsonShape,
+        shape.to_string(),
+        Span::new(0, 1),
+    )
+    .with_expected("a conversation")
+    .with_help("rename the keys to those of a known shape, or name the form with --from");
+    Conversation {
+        transcript: Transcript::default(),
+        form: Form::Projection(JsonFormat::OpenAi),
+        certain: true,
+        diagnostics: vec![found],
+        losses: Vec::new(),
+        broken: true,
+    }
+}

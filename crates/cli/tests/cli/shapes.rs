@@ -1,0 +1,169 @@
+//! JSON of programs and data sets on the command line: one detection for every command.
+
+use crate::program::{folder, run, run_with_input};
+
+const PAIR: &str = r#"{"prompt":"2+3?","chosen":"5","rejected":"6"}"#;
+const ANTHROPIC: &str = r#"{"system":"Be brief.","messages":[{"role":"user","content":"Tide?"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"tide","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"06:12"}]}]}"#;
+
+#[test]
+fn a_pair_becomes_two_labelled_lines() {
+    let folder = folder(&[("data.jsonl", PAIR), ("one.json", PAIR)]);
+    for file in ["data.jsonl", "one.json"] {
+        let ran = run(folder.path(), ["convert", file, "--to", "openai"]);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        for (label, answer) in [("chosen", "5"), ("rejected", "6")] {
+            let line = format!(
+                r#"{{"label":"{label}","messages":[{{"role":"user","content":"2+3?"}},{{"role":"assistant","content":"{answer}"}}]}}"#
+            );
+            assert!(ran.stdout.contains(&line), "{file}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn lines_of_messages_are_one_conversation() {
+    let lines = concat!(
+        r#"{"role":"user","content":"Hi"}"#,
+        "\n",
+        r#"{"role":"assistant","channel":"analysis","content":"Greet."}"#,
+        "\n",
+        r#"{"role":"assistant","channel":"final","content":"Hello","terminator":"return"}"#,
+        "\n"
+    );
+    let expected = "version: 2.2\n<|start|>user<|message|>Hi<|end|>\n\
+        <|start|>assistant<|channel|>analysis<|message|>Greet.<|end|>\n\
+        <|start|>assistant<|channel|>final<|message|>Hello<|return|>\n";
+    let folder = folder(&[("frames.jsonl", lines)]);
+    let named = run(
+        folder.path(),
+        ["convert", "frames.jsonl", "--to", "ocml2.2"],
+    );
+    let piped = run_with_input(folder.path(), &["convert", "--to", "ocml2.2"], lines);
+    for ran in [named, piped] {
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, expected),
+            "{}",
+            ran.stderr
+        );
+    }
+    let shown = run(folder.path(), ["view", "frames.jsonl"]);
+    assert!(shown.stdout.contains("Hello") && !shown.stdout.contains("Greet."));
+}
+
+#[test]
+fn requests_of_providers_are_written_and_read() {
+    let folder = folder(&[("a.json", ANTHROPIC)]);
+    let there = run(folder.path(), ["convert", "a.json", "--to", "responses"]);
+    assert_eq!((there.status, there.stderr.as_str()), (0, ""));
+    assert!(
+        there
+            .stdout
+            .contains(r#""type":"function_call","call_id":"t1""#)
+    );
+    let back = run_with_input(
+        folder.path(),
+        &["convert", "--to", "anthropic"],
+        &there.stdout,
+    );
+    assert_eq!((back.status, back.stderr.as_str()), (0, ""));
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(value(&back.stdout), value(ANTHROPIC));
+}
+
+#[test]
+fn every_command_reads_json_as_json() {
+    let rows = format!("{ANTHROPIC}\n{PAIR}\n");
+    let folder = folder(&[("data.jsonl", &rows), ("a.json", ANTHROPIC)]);
+    let view = run(folder.path(), ["view", "a.json"]);
+    assert_eq!(view.status, 0, "{}", view.stderr);
+    assert!(view.stdout.contains("Tide?"), "{}", view.stdout);
+    let view = run(folder.path(), ["view", "data.jsonl"]);
+    for part in [
+        "==> data.jsonl:1 <==",
+        "==> data.jsonl:2 <==",
+        "Tide?",
+        "2+3?",
+        "6",
+    ] {
+        assert!(view.stdout.contains(part), "{part}: {}", view.stdout);
+    }
+    let check = run(folder.path(), ["check", "data.jsonl", "a.json"]);
+    assert_eq!(check.status, 0, "{}", check.stderr);
+}
+
+#[test]
+fn findings_have_a_place_in_their_line() {
+    let rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\
+        {\"messages\":[{\"role\":\"usher\",\"content\":\"a\"}]}\n";
+    let folder = folder(&[("data.jsonl", rows)]);
+    for command in ["check", "view"] {
+        let ran = run(folder.path(), [command, "data.jsonl"]);
+        assert!(
+            ran.stderr.contains("data.jsonl:2:22"),
+            "{command}: {}",
+            ran.stderr
+        );
+    }
+    assert_eq!(run(folder.path(), ["check", "data.jsonl"]).status, 8);
+}
+
+#[test]
+fn an_unknown_shape_is_refused_with_its_keys() {
+    let row = r#"{"instruct":"Translate","inputs":"chat","outputs":"cat"}"#;
+    let folder = folder(&[
+        ("row.json", row),
+        ("rows.jsonl", &format!("{row}\n{PAIR}\n")),
+    ]);
+    for (command, status) in [("convert", 3), ("check", 8), ("view", 3)] {
+        let mut arguments = vec![command, "row.json"];
+        if command == "convert" {
+            arguments.extend(["--to", "openai"]);
+        }
+        let ran = run(folder.path(), arguments);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (status, ""),
+            "{command}: {}",
+            ran.stderr
+        );
+        for part in [
+            "E-JSON-SHAPE",
+            "\"instruct\", \"inputs\", \"outputs\"",
+            "(instruction)",
+        ] {
+            assert!(
+                ran.stderr.contains(part),
+                "{command} {part}: {}",
+                ran.stderr
+            );
+        }
+    }
+    let ran = run(folder.path(), ["convert", "rows.jsonl", "--to", "openai"]);
+    assert_eq!(
+        (ran.status, ran.stdout.lines().count()),
+        (3, 2),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("rows.jsonl:1:1"), "{}", ran.stderr);
+}
+
+#[test]
+fn forms_that_are_only_read_are_no_output() {
+    let folder = folder(&[("a.json", PAIR)]);
+    let ran = run(folder.path(), ["convert", "a.json", "--to", "preference"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = run(
+        folder.path(),
+        [
+            "convert",
+            "a.json",
+            "--from",
+            "preference",
+            "--to",
+            "openai",
+        ],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}

@@ -1,0 +1,211 @@
+//! Rows without a list of messages: instructions, prompts with completions, pairs of preference.
+//!
+//! Each becomes one or two documents of messages, which the reader of messages reads. Joined texts
+//! are listed.
+
+use logue_source::Span;
+use serde_json::Value;
+
+use super::format::{JsonFormat, Projected};
+use super::node::{Kind, Node, Object};
+use super::read::{read, read_values};
+use crate::convert::ConvertOptions;
+use crate::loss::{Loss, LossKind, LossTarget};
+
+/// The key of the label of a conversation in a pair.
+const LABEL: &str = "label";
+
+/// Messages of a row, each as JSON.
+#[derive(Default)]
+struct Row {
+    messages: Vec<String>,
+    losses: Vec<Loss>,
+    /// The keys whose values are in the messages.
+    used: Vec<&'static str>,
+}
+
+impl Row {
+    fn say(&mut self, role: &str, text: &str) {
+        let text = Value::from(text);
+        let message = format!("{{\"role\":\"{role}\",\"content\":{text}}}");
+        self.messages.push(message);
+    }
+
+    /// Adds the text or the messages of a value.
+    fn add(&mut self, role: &str, node: Node<'_>) {
+        match node.kind() {
+            Kind::String => self.say(role, &node.string().unwrap_or_default()),
+            Kind::Array => self.messages.extend(node.items().map(spelled)),
+            _ => self.messages.push(spelled(node)),
+        }
+    }
+
+    /// Adds the value of a key, if it has one.
+    fn take(&mut self, object: &Object<'_>, key: &'static str, role: &str) -> bool {
+        let Some(node) = object.get(key) else {
+            return false;
+        };
+        self.used.push(key);
+        let is_empty_system = role == "system" && node.string().is_some_and(|text| text.is_empty());
+        if !is_empty_system {
+            self.add(role, node);
+        }
+        true
+    }
+
+    /// Adds the value of the first of some keys.
+    fn take_any(&mut self, object: &Object<'_>, keys: &[&'static str], role: &str) {
+        let _ = keys.iter().any(|key| self.take(object, key, role));
+    }
+}
+
+fn spelled(node: Node<'_>) -> String {
+    node.spelled().to_owned()
+}
+
+/// Reads a row of instructions, or of a prompt with its completion.
+pub(super) fn read_instruction(node: Node<'_>, options: &ConvertOptions) -> Projected {
+    let Some(object) = node.object() else {
+        return read_values(&[node], JsonFormat::OpenAi, options);
+    };
+    let row = instruction(&object);
+    read_row(node.span(), &object, &row, None, options)
+}
+
+/// Reads both conversations of a pair, labelled `chosen` and `rejected`.
+pub(super) fn read_pair(node: Node<'_>, options: &ConvertOptions) -> Vec<Projected> {
+    let Some(object) = node.object() else {
+        return vec![read_values(&[node], JsonFormat::OpenAi, options)];
+    };
+    let sides: [(&str, &[&'static str]); 2] = [
+        (
+            "chosen",
+            &["chosen", "preferred_output", "preferred_completion"],
+        ),
+        (
+            "rejected",
+            &[
+                "rejected",
+                "non_preferred_output",
+                "non_preferred_completion",
+            ],
+        ),
+    ];
+    let of_side = |(label, keys): (&str, &[&'static str])| {
+        let mut row = before(&object);
+        row.take_any(&object, keys, "assistant");
+        row.used.extend(sides.iter().flat_map(|(_, keys)| *keys));
+        read_row(node.span(), &object, &row, Some(label), options)
+    };
+    sides.into_iter().map(of_side).collect()
+}
+
+/// The messages before both sides of a pair.
+fn before(object: &Object<'_>) -> Row {
+    let input = object.get("input").and_then(Node::object);
+    if let Some(messages) = input.as_ref().and_then(|input| input.get("messages")) {
+        let mut row = Row::default();
+        row.add("user", messages);
+        row.used.push("input");
+        return row;
+    }
+    let mut row = instruction(object);
+    let lists = ["messages", "conversations"];
+    row.take_any(object, &lists, "user");
+    row
+}
+
+fn instruction(object: &Object<'_>) -> Row {
+    let mut row = Row::default();
+    row.take_any(object, &["system", "system_prompt"], "system");
+    if let Some(history) = object.get("history") {
+        row.used.push("history");
+        for exchange in history.items() {
+            for (role, text) in ["user", "assistant"].into_iter().zip(exchange.items()) {
+                row.add(role, text);
+            }
+        }
+    }
+    if let Some(exchanges) = object.get("conversation") {
+        row.used.push("conversation");
+        for exchange in exchanges.items().filter_map(Node::object) {
+            for (key, role) in [("human", "user"), ("assistant", "assistant")] {
+                if let Some(text) = exchange.get(key) {
+                    row.add(role, text);
+                }
+            }
+        }
+    }
+    if let Some(texts) = object.get("data") {
+        row.used.push("data");
+        let roles = ["user", "assistant"].into_iter().cycle();
+        for (role, text) in roles.zip(texts.items()) {
+            row.add(role, text);
+        }
+    }
+    request(object, &mut row);
+    let answers = ["output", "response", "completion", "answer"];
+    row.take_any(object, &answers, "assistant");
+    row
+}
+
+/// The request of a row, with its input or context.
+fn request(object: &Object<'_>, row: &mut Row) {
+    let text = |key: &str| object.get(key).and_then(Node::string);
+    let Some(instruction) = text("instruction") else {
+        row.take_any(object, &["prompt", "query", "question"], "user");
+        return;
+    };
+    row.used.extend(["instruction", "input", "context"]);
+    let more = text("input").or_else(|| text("context"));
+    match more.filter(|more| !more.is_empty()) {
+        None => row.say("user", &instruction),
+        Some(more) => {
+            let target = LossTarget::Message(row.messages.len());
+            let note = "`instruction` and its input are joined by a newline";
+            row.losses
+                .push(Loss::new(target, LossKind::PartsJoined, note));
+            row.say("user", &format!("{instruction}\n{more}"));
+        }
+    }
+}
+
+fn read_row(
+    place: Span,
+    object: &Object<'_>,
+    row: &Row,
+    label: Option<&str>,
+    options: &ConvertOptions,
+) -> Projected {
+    let first = row.messages.iter().any(|text| text.contains("\"from\""));
+    let from_values = first && row.messages.iter().all(|text| is_from_value(text));
+    let (key, format) = if from_values {
+        ("conversations", JsonFormat::ShareGpt)
+    } else {
+        ("messages", JsonFormat::OpenAi)
+    };
+    let mut text = String::from("{");
+    for (name, word, value) in &object.entries {
+        let is_label = label.is_some() && word == LABEL;
+        if !row.used.contains(&word.as_str()) && !is_label {
+            text.push_str(&format!("{}:{},", name.spelled(), value.spelled()));
+        }
+    }
+    if let Some(label) = label {
+        text.push_str(&format!("\"{LABEL}\":\"{label}\","));
+    }
+    text.push_str(&format!("\"{key}\":[{}]}}", row.messages.join(",")));
+    let mut read = read(text.as_bytes(), format, options);
+    // Places in the new text are not places in the file.
+    for found in &mut read.diagnostics {
+        found.primary = place;
+    }
+    read.losses.splice(0..0, row.losses.iter().cloned());
+    read
+}
+
+fn is_from_value(message: &str) -> bool {
+    let node = Node::parse(message.as_bytes(), Span::new(0, message.len()));
+    let object = node.ok().and_then(Node::object);
+    object.is_some_and(|object| object.get("from").is_some())
+}
