@@ -1,6 +1,7 @@
 //! Edited approvals through the library: a signal, and an approver.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use logue_agent::{
     Agent, AgentBuilder, ApprovalRequest, ApprovalResponse, Approver, NoListener, NoTranscript,
     Permission, TurnEnd, edited_approval_payload,
 };
-use logue_harness::chat::{ChatTurnOutcome, SignalTarget};
+use logue_harness::chat::{ChatTurnOutcome, Redact, SignalTarget};
 use logue_harness::store::{LeaseResult, MemoryStore, Store as _};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::{ChatMessage, ToolDefinition};
@@ -205,5 +206,41 @@ async fn an_edit_is_bound_when_its_signal_is_accepted() {
         let result = turn.replies[turn.replies.len() - 2].text();
         assert_eq!(result.contains("approval_stale"), changed, "{result}");
         assert_eq!(deployed.lock().unwrap().is_empty(), changed);
+    }
+}
+
+/// Replaces a service of the tests.
+struct Service;
+
+impl Redact for Service {
+    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if text.contains("db") {
+            Cow::Owned(text.replace("db", "[redacted:service]"))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_tool_receives_what_a_redaction_replaces() {
+    let server = server();
+    let (agent, deployed) = agent(&server);
+    let agent = agent.permission("deploy", Permission::Allow);
+    let agent = agent.redaction(Arc::new(Service)).build().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let chat = agent.sessions(store.clone()).unwrap();
+    let outcome = chat.send("s", ChatMessage::user("deploy db")).await;
+    assert!(
+        matches!(outcome, ChatTurnOutcome::Completed(_)),
+        "{outcome:?}"
+    );
+    assert_eq!(*deployed.lock().unwrap(), ["db"]);
+    let history = store.history("s", 0, 9).await.unwrap();
+    let stored = serde_json::Value::from(history).to_string();
+    assert!(!stored.contains("db"), "{stored}");
+    for request in server.received() {
+        let sent = request.body["messages"].to_string();
+        assert!(!sent.contains("db"), "{sent}");
     }
 }

@@ -3,6 +3,7 @@
 mod busy;
 mod listeners;
 mod recovery;
+mod redaction;
 mod retrying;
 mod sending;
 mod stage;
