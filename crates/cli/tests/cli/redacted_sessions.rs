@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder};
@@ -59,7 +60,7 @@ fn call(word: &str) -> Reply {
 /// The files that have to contain a secret: what the tool received, and what a person wrote.
 const ALLOWED: [&str; 3] = ["runs", "arguments.json", "said.json"];
 
-/// The files that contain a secret.
+/// The files that contain a secret, or the hash of arguments with it.
 fn leaks(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_owned()];
@@ -72,12 +73,13 @@ fn leaks(folder: &Path) -> Vec<String> {
             }
             let name = path.strip_prefix(folder).unwrap().display().to_string();
             let bytes = std::fs::read(&path).unwrap();
+            let hash = format!("{:x}", Sha256::digest(words(SECRET)));
             let has = |text: &str| {
                 bytes
                     .windows(text.len())
                     .any(|part| part == text.as_bytes())
             };
-            if !ALLOWED.contains(&name.as_str()) && (has(SECRET) || has(OTHER)) {
+            if !ALLOWED.contains(&name.as_str()) && (has(SECRET) || has(OTHER) || has(&hash)) {
                 found.push(name);
             }
         }
