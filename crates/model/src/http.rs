@@ -3,6 +3,7 @@
 //! A server can be slow, endless, wrong or unreachable at every byte. Each case has a limit and an
 //! error that names it; no server can make this module wait or grow without bound.
 
+mod capture;
 mod client;
 mod endpoint;
 mod exchange;
@@ -12,6 +13,7 @@ mod redact;
 mod retry_after;
 mod server_error;
 
+pub use capture::RequestCapture;
 pub(crate) use client::{create_client, next_bytes, send};
 pub use endpoint::is_base_url;
 pub(crate) use endpoint::{RequestTarget, WireEndpoint, parse_base_url};

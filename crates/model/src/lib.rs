@@ -57,7 +57,9 @@ mod wire;
 pub use adapter::{Jitter, RetryBudget, RetryProvider, SanitizedNames, StructuredProvider};
 pub use error::{Category, ProviderError};
 pub use futures_util::future::BoxFuture;
-pub use http::{EndpointOptions, HttpLimits, is_base_url, is_placeholder_key, redacted_base_url};
+pub use http::{
+    EndpointOptions, HttpLimits, RequestCapture, is_base_url, is_placeholder_key, redacted_base_url,
+};
 pub use provider::{
     Echo, EventHandler, HarmonyCompletions, HarmonyOptions, HttpProvider, Provider,
 };

@@ -156,6 +156,13 @@ async fn answer(
     if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
         return Ok(answer);
     }
+    if environment.is_dry_run {
+        let src = &place.src;
+        let skipped =
+            format!("the agent {src} is not asked: the request names it in place of its answer");
+        environment.progress.not_asked(&skipped);
+        return Ok(format!("[the answer of the agent {src}]"));
+    }
     let turn = prepared.into_turn(Box::new(NoTranscript));
     let turn = turn.map_err(|error| failed(error.to_string()))?;
     let listener = Arc::new(AgentListener {

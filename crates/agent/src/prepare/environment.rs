@@ -69,6 +69,8 @@ pub struct Environment {
     pub variables: Arc<VariableValues>,
     /// The condition for rewriting a prompt with a model before it runs.
     pub refinement: Refinement,
+    /// Whether no request is sent: prompts are not rewritten, and agents are not asked.
+    pub is_dry_run: bool,
     /// Keeps rewritten prompts.
     pub refined_prompts: Option<ResponseCache>,
     /// Keeps responses of agents that documents call.
@@ -147,6 +149,11 @@ pub trait PrepareObserver: Send + Sync {
         let _ = (name, prompt);
     }
 
+    /// A dry run has omitted a request; `what` describes its purpose.
+    fn not_asked(&self, what: &str) {
+        let _ = what;
+    }
+
     /// A rule of the command has a pattern that matches no tool.
     fn unused_pattern(&self, pattern: &str) {
         let _ = pattern;
@@ -184,6 +191,7 @@ impl Environment {
             requirements: ResponseRequirements::default(),
             variables: Arc::default(),
             refinement: Refinement::default(),
+            is_dry_run: false,
             refined_prompts: None,
             agent_responses: None,
             rule_tools: Vec::new(),

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chatmd::{DocumentRequest, World as _};
+use logue_graph::List;
 use logue_message::{ChatMessage, ToolDefinition};
-use logue_model::ToolChoice;
+use logue_model::{ModelRequest, Provider, ToolChoice};
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{FileHasher, Toolbox};
 
@@ -31,6 +32,7 @@ use crate::trust::grant::PromptDeclarations;
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::{Budget, SpendLimits};
 use crate::turn::redacted::{RedactedListener, TurnRedaction};
+use crate::turn::request::request_messages;
 use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::run::Turn;
 
@@ -193,6 +195,22 @@ impl Prepared {
         &self.conversation.messages
     }
 
+    /// Calls `ask` with the first request of the turn. Nothing is written.
+    pub async fn with_first_request<T>(
+        &self,
+        ask: impl AsyncFnOnce(&dyn Provider, &ModelRequest<'_>) -> T,
+    ) -> T {
+        let assistant = &self.assistant;
+        let conversation = List::from(self.conversation.messages.clone());
+        let messages = request_messages(&assistant.prefix, &conversation);
+        assistant.toolbox.refresh().await;
+        let toolbox = assistant.toolbox.current().await;
+        let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
+            .with_tools(toolbox.definitions());
+        let request = assistant.requirements.applied(request, 1);
+        ask(&*assistant.provider, &request).await
+    }
+
     /// Returns a handle that closes the connections to the prompt's tool servers.
     pub fn connections(&self) -> Connections {
         Connections(self.scope.clone())
@@ -244,6 +262,12 @@ async fn refine(
     let is_requested =
         environment.refinement == Refinement::Always || chatmd::refine::is_requested(&tree);
     if !is_requested || tree.has_errors() {
+        return Ok(());
+    }
+    if environment.is_dry_run {
+        let name = &source.name;
+        let skipped = format!("{name} is not rewritten: the request shows it as it is written");
+        environment.progress.not_asked(&skipped);
         return Ok(());
     }
     let named = scope.model_named(&source.name, &source.text);

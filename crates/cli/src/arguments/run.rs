@@ -43,6 +43,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_save: bool,
 
+    /// Show the request and send and write nothing; with --json its exact body
+    #[arg(long, conflicts_with_all = ["output", "record"])]
+    pub(crate) dry_run: bool,
+
     /// Record the model responses to a new file for -m replay:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,

@@ -13,11 +13,13 @@ use logue_agent::{
     prepare,
 };
 use logue_message::ChatMessage;
+use logue_model::RequestCapture;
 
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
+use crate::setup::dry_run::show_request;
 use crate::setup::failures::transcript_failure;
-use crate::setup::model::recorded;
+use crate::setup::model::{ConfiguredModels, recorded};
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
 use crate::setup::prepare_failure::{no_approver, prepare_failure};
@@ -34,9 +36,11 @@ use crate::terminal::write_failed;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let result = Settings::load(arguments.trust.trust)
-        .inspect(telemetry::start)
-        .and_then(|settings| turn(arguments, &settings, &output));
+    let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start);
+    if arguments.dry_run {
+        return settings.and_then(|settings| dry_run(arguments, &settings, &output));
+    }
+    let result = settings.and_then(|settings| turn(arguments, &settings, &output));
     output.finish();
     match result {
         Ok(Ended::Completed(report)) => {
@@ -122,6 +126,41 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
         )),
         _ => failure,
     })
+}
+
+/// Prepares the prompt and shows its first request.
+fn dry_run(
+    arguments: &RunArgs,
+    settings: &Settings,
+    output: &Arc<Output>,
+) -> Result<Exit, CliError> {
+    let message = input::message(&arguments.message)?;
+    let input = Input::open(arguments, settings.run.lock_timeout, |path| {
+        output.waiting(path);
+    })?;
+    let mut environment = environment(arguments, settings, output, &input)?;
+    // No call is decided.
+    environment.approvals = Approvals::Suspend;
+    environment.is_dry_run = true;
+    let capture = RequestCapture::default();
+    let models = ConfiguredModels::new(&arguments.model_args, settings);
+    environment.models = Arc::new(models.with_capture(capture.clone()));
+    let source = input.source(History::Prompt {
+        message: message.map(ChatMessage::user),
+    })?;
+    let runtime = runtime()?;
+    let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
+        Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.model_args))?,
+        Err(exit) => {
+            runtime.shutdown_background();
+            return Ok(exit);
+        }
+    };
+    let connections = prepared.connections();
+    let shown = runtime.block_on(show_request(&prepared, &capture, arguments.json));
+    runtime.block_on(connections.close());
+    runtime.shutdown_background();
+    shown
 }
 
 /// Builds the environment of the turn. Only a turn with a transcript can suspend.

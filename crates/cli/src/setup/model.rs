@@ -7,7 +7,7 @@ use logue_agent::{HostError, Model, Models, read_all, read_bytes};
 use logue_model::{
     Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
     ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, Recorder, Recording,
-    Replay, RetryProvider, SanitizedNames, ServerProtocol, StructuredProvider,
+    Replay, RequestCapture, RetryProvider, SanitizedNames, ServerProtocol, StructuredProvider,
 };
 use logue_tools::{RootError, Roots};
 
@@ -26,6 +26,7 @@ pub(crate) struct Connection {
     api_key: Option<String>,
     retries: Option<u32>,
     settings: ModelSettings,
+    capture: Option<RequestCapture>,
 }
 
 impl Connection {
@@ -36,6 +37,7 @@ impl Connection {
             api_key: model_args.api_key.clone(),
             retries: model_args.response.retries,
             settings: settings.model.clone(),
+            capture: None,
         }
     }
 
@@ -48,6 +50,7 @@ impl Connection {
         let (base_url, api_key) = settings.endpoint(base_url.as_deref(), api_key.as_deref())?;
         let mut options = EndpointOptions::new(base_url).with_limits(self.settings.http);
         options.api_key = api_key;
+        options.capture.clone_from(&self.capture);
         Ok(options)
     }
 }
@@ -90,6 +93,15 @@ impl ConfiguredModels {
             model_args: model_args.clone(),
             connection: Connection::new(model_args, settings),
         }
+    }
+}
+
+impl ConfiguredModels {
+    /// Sends no request to a server; `capture` receives them.
+    #[must_use]
+    pub(crate) fn with_capture(mut self, capture: RequestCapture) -> Self {
+        self.connection.capture = Some(capture);
+        self
     }
 }
 
@@ -237,6 +249,7 @@ fn server(
             let mut harmony = HarmonyOptions::new(options.base_url);
             harmony.api_key = options.api_key;
             harmony.limits = options.limits;
+            harmony.capture = options.capture;
             harmony.prompt = settings.harmony_prompt;
             harmony.server = settings.harmony_server;
             // Harmony has no restrictions on tool names.

@@ -108,6 +108,10 @@ impl PrepareObserver for PrepareReports {
         self.0.refined(prompt, name);
     }
 
+    fn not_asked(&self, what: &str) {
+        print_error(&format!("note: {}\n", escape_line(what)));
+    }
+
     fn unused_pattern(&self, pattern: &str) {
         print_error(&format!(
             "note: the rule for `{}` has no effect: no tool of the prompt has such a name\n",

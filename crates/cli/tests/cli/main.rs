@@ -22,6 +22,7 @@ mod convert_losses;
 mod damage;
 mod debug;
 mod doctor;
+mod dry_run;
 mod edited;
 mod editing;
 mod example;

@@ -55,6 +55,9 @@ impl HttpExchange {
         encoded: WireRequest<'_>,
         events: EventHandler<'_>,
     ) -> Result<ModelResponse, ProviderError> {
+        if let Some(capture) = &self.options.capture {
+            return Err(capture.keep(&encoded.body));
+        }
         let limits = &self.options.limits;
         // Waiting for usage data must not fail a complete response, so its time is added.
         let total = limits.total + USAGE_TIMEOUT;

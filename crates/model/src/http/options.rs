@@ -1,6 +1,6 @@
 //! The connection options of a model server.
 
-use super::HttpLimits;
+use super::{HttpLimits, RequestCapture};
 
 /// The address, key and limits of a model server, for every wire format.
 #[derive(Clone)]
@@ -12,6 +12,8 @@ pub struct EndpointOptions {
     pub api_key: Option<String>,
     /// The limits of one request.
     pub limits: HttpLimits,
+    /// Receives requests instead of the server.
+    pub capture: Option<RequestCapture>,
 }
 
 impl EndpointOptions {
@@ -21,6 +23,7 @@ impl EndpointOptions {
             base_url: base_url.into(),
             api_key: None,
             limits: HttpLimits::default(),
+            capture: None,
         }
     }
 
@@ -45,6 +48,7 @@ impl std::fmt::Debug for EndpointOptions {
             .field("base_url", &self.base_url)
             .field("api_key", &self.api_key.as_ref().map(|_| "[key]"))
             .field("limits", &self.limits)
+            .field("capture", &self.capture)
             .finish()
     }
 }

@@ -14,7 +14,7 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::http::HttpExchange;
+use crate::http::{HttpExchange, RequestCapture};
 use crate::wire::harmony::{self, HarmonyServer, PromptForm};
 use crate::{
     EndpointOptions, EventHandler, HttpLimits, ModelRequest, ModelResponse, Provider, ProviderError,
@@ -30,6 +30,8 @@ pub struct HarmonyOptions {
     pub api_key: Option<String>,
     /// The limits of one request.
     pub limits: HttpLimits,
+    /// Receives requests instead of the server.
+    pub capture: Option<RequestCapture>,
     /// The form of prompts.
     pub prompt: PromptForm,
     /// The extensions that the server supports.
@@ -43,6 +45,7 @@ impl HarmonyOptions {
             base_url: base_url.into(),
             api_key: None,
             limits: HttpLimits::default(),
+            capture: None,
             prompt: PromptForm::default(),
             server: HarmonyServer::default(),
         }
@@ -55,6 +58,7 @@ impl std::fmt::Debug for HarmonyOptions {
             .field("base_url", &self.base_url)
             .field("api_key", &self.api_key.as_ref().map(|_| "[key]"))
             .field("limits", &self.limits)
+            .field("capture", &self.capture)
             .field("prompt", &self.prompt)
             .field("server", &self.server)
             .finish()
@@ -80,6 +84,7 @@ impl HarmonyCompletions {
             base_url,
             api_key,
             limits,
+            capture,
             prompt,
             server,
         } = options;
@@ -87,6 +92,7 @@ impl HarmonyCompletions {
             base_url,
             api_key,
             limits,
+            capture,
         };
         Ok(Self {
             exchange: HttpExchange::new(options, harmony::endpoint(server))?,

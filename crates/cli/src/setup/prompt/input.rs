@@ -67,7 +67,7 @@ impl Input {
                 let file = TranscriptFile::create(path, &bytes);
                 Some(file.map_err(|error| transcript_failure(&error))?)
             }
-            (None, Some(path)) if !arguments.no_save => Some(open(path)?),
+            (None, Some(path)) if !arguments.no_save && !arguments.dry_run => Some(open(path)?),
             _ => None,
         };
         let (name, content) = match (&transcript, &arguments.output) {

@@ -1,0 +1,157 @@
+//! The request of a dry run, readable or as its exact body.
+
+use logue_agent::Prepared;
+use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
+use logue_model::{ModelRequest, Provider, ProviderError, RequestCapture, ToolChoice};
+use logue_o200k::count;
+use logue_source::{escape_json, escape_line};
+
+use crate::counted::counted;
+use crate::exit::{CliError, Exit};
+use crate::setup::model::provider_failure;
+use crate::terminal::{ignore_broken_pipe, print};
+
+/// Prints the first request of a prepared turn; `capture` receives it.
+pub(crate) async fn show_request(
+    prepared: &Prepared,
+    capture: &RequestCapture,
+    as_json: bool,
+) -> Result<Exit, CliError> {
+    let shown = prepared.with_first_request(
+        async |provider: &dyn Provider, request: &ModelRequest<'_>| {
+            let asked = if matches!(provider.name(), "echo" | "replay") {
+                request.validate()
+            } else {
+                // The capture ends it with an error.
+                provider.complete(request, &mut |_| {}).await.map(drop)
+            };
+            (asked, readable(request))
+        },
+    );
+    let (asked, readable) = shown.await;
+    let text = text_of(asked, readable, capture, as_json)?;
+    ignore_broken_pipe(print(&text))
+}
+
+fn text_of(
+    asked: Result<(), ProviderError>,
+    readable: String,
+    capture: &RequestCapture,
+    as_json: bool,
+) -> Result<String, CliError> {
+    match (asked, capture.body()) {
+        (Err(error), None) => Err(provider_failure(&error)),
+        (_, Some(body)) if as_json => Ok(format!("{}\n", escape_json(&body.to_string()))),
+        (Ok(()), None) if as_json => {
+            let message = "this model has no server, so there is no request body";
+            Err(CliError::new(Exit::Usage, "usage", message)
+                .with_help("run without --json, or with another model"))
+        }
+        _ => Ok(readable),
+    }
+}
+
+/// Returns a request for people, with the number of tokens of each message.
+fn readable(request: &ModelRequest<'_>) -> String {
+    let mut lines = vec![format!("model: {}", escape_line(request.model))];
+    lines.extend(settings(request));
+    let mut total = 0;
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter();
+        let declared: usize = tools
+            .clone()
+            .map(|tool| count(&tool.description) + count(&tool.parameters.to_string()))
+            .sum();
+        total += declared;
+        let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+        let names = names.join(", ");
+        let declared = counted(declared, "token");
+        lines.push(format!("tools ({declared}): {}", escape_line(&names)));
+    }
+    for message in request.messages {
+        let text = content(message);
+        let tokens = count(&text);
+        total += tokens;
+        let tokens = counted(tokens, "token");
+        lines.push(format!("\n{} ({tokens}):", title(message)));
+        lines.push(text.strip_suffix('\n').unwrap_or(&text).to_owned());
+    }
+    let messages = counted(request.messages.len(), "message");
+    let total = counted(total, "token");
+    lines.push(format!(
+        "\n{messages}, {total} in the vocabulary o200k; nothing was sent\n"
+    ));
+    lines.join("\n")
+}
+
+fn settings(request: &ModelRequest<'_>) -> Option<String> {
+    let settings = request.settings;
+    let effort = settings.reasoning_effort.as_deref();
+    let choice = match request.tool_choice {
+        ToolChoice::Required => Some("required"),
+        ToolChoice::None => Some("none"),
+        ToolChoice::Tool(name) => Some(name.as_str()),
+        _ => None,
+    };
+    let schema = request.response_schema.is_some();
+    let mut list: Vec<String> = [
+        settings.temperature.map(|it| format!("temperature {it}")),
+        settings.max_tokens.map(|it| format!("max_tokens {it}")),
+        effort.map(|it| format!("reasoning_effort {}", escape_line(it))),
+        choice.map(|it| format!("tool_choice {}", escape_line(it))),
+        schema.then(|| "a response schema".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let secondary = settings.secondary();
+    list.extend(secondary.map(|(name, value)| format!("{name} {value}")));
+    (!list.is_empty()).then(|| format!("settings: {}", escape_line(&list.join(", "))))
+}
+
+fn title(message: &ChatMessage) -> String {
+    let role = if message.developer {
+        "developer"
+    } else {
+        message.role.as_str()
+    };
+    let names = [&message.name, &message.tool_call_id];
+    let names = names.into_iter().flatten();
+    names.fold(role.to_owned(), |title, name| {
+        format!("{title} {}", escape_line(name))
+    })
+}
+
+/// Returns the text of a message, with descriptions of its other parts.
+fn content(message: &ChatMessage) -> String {
+    let mut text = match &message.content {
+        Content::Absent => String::new(),
+        Content::Text(text) => text.clone(),
+        Content::Blocks(blocks) => blocks.iter().map(part).collect(),
+    };
+    for call in &message.tool_calls {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let (name, id) = (escape_line(&call.name), escape_line(&call.id));
+        let arguments = call.arguments.as_str();
+        text.push_str(&format!("[call {name} {id}] {arguments}\n"));
+    }
+    text
+}
+
+fn part(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text { text, .. } => text.clone(),
+        ContentBlock::Image {
+            source: ImageSource::Url(url),
+            ..
+        } => format!("[image {}]", escape_line(url)),
+        ContentBlock::Image {
+            source: ImageSource::Inline(data),
+            ..
+        } => format!("[image, {} of Base64]", counted(data.len(), "byte")),
+        ContentBlock::Thinking { text, .. } => format!("[reasoning] {text}\n"),
+        _ => "[a part without text]\n".to_owned(),
+    }
+}
