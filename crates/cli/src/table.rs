@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
 
+use crate::setup::environment::variable;
 use logue_source::ColorMode;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -22,8 +23,8 @@ const GAP: &str = "  ";
 
 /// Formats rows under their headings, which are bold on a terminal with colours.
 ///
-/// On a terminal, the widest columns are shortened until a row fits its width. Elsewhere every cell
-/// is written in full.
+/// On a terminal, or if `COLUMNS` is set, the widest columns are shortened until a row fits the width.
+/// Elsewhere every cell is written in full.
 pub(crate) fn table<const N: usize>(
     columns: [(&str, Align); N],
     rows: &[[String; N]],
@@ -32,7 +33,9 @@ pub(crate) fn table<const N: usize>(
     let terminal = io::stdout()
         .is_terminal()
         .then(terminal_size::terminal_size);
-    let available = terminal.flatten().map(|(width, _)| usize::from(width.0));
+    let terminal = terminal.flatten().map(|(width, _)| usize::from(width.0));
+    let wanted = variable("COLUMNS").and_then(|width| width.parse().ok());
+    let available = wanted.filter(|width| *width > 0).or(terminal);
     fitted(columns, rows, style, available)
 }
 

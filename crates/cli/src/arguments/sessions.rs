@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
 use logue_harness::chat::{BusyPolicy, OnCrash, PausedPolicy};
@@ -80,7 +79,7 @@ pub(crate) struct SendArgs {
     /// Send the message at most once under this key; later calls print its outcome
     ///
     /// A failed turn is tried again. Another message under the key is an error.
-    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", value_parser = parse_key)]
     pub(crate) idempotency_key: Option<String>,
 
     /// Choose the policy while another turn of the session runs
@@ -583,4 +582,18 @@ pub(crate) struct VerifyArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The maximum length of an idempotency key, in characters.
+const MAX_KEY_CHARS: usize = 256;
+
+/// Parses an idempotency key.
+fn parse_key(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0 => Err("the key is empty".to_owned()),
+        1..=MAX_KEY_CHARS => Ok(text.to_owned()),
+        count => Err(format!(
+            "the key has {count} characters, at most {MAX_KEY_CHARS} are possible"
+        )),
+    }
 }

@@ -109,10 +109,10 @@ fn turn(
         if is_same_command(&chat, session, &message, &options).await? {
             let turn = chat.retry_streaming(session).await;
             let turn = turn.map_err(|error| not_retried(&error))?;
-            return Ok(watch(turn, output, session).await);
+            return Ok(watch(turn, output, session, arguments.crash.policy(settings)).await);
         }
         let turn = chat.send_streaming_with(session, message, options);
-        Ok(watch(turn, output, session).await)
+        Ok(watch(turn, output, session, arguments.crash.policy(settings)).await)
     });
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();

@@ -99,7 +99,13 @@ fn turn(
         };
         let turn = chat.signal_streaming(target, payload).await;
         let turn = turn.map_err(|error| refused(&error))?;
-        Ok(watch(turn, output, &waiting.session).await)
+        Ok(watch(
+            turn,
+            output,
+            &waiting.session,
+            arguments.crash.policy(settings),
+        )
+        .await)
     });
     runtime.shutdown_background();
     ended

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use logue_agent::{Listener as _, TurnEvent};
 use logue_graph::{RunEvent, SignalDescriptor};
 use logue_harness::chat::{
-    ChatEvent, ChatTurnOutcome, ErroredTurn, RetryError, SignalError, TurnStream,
+    ChatEvent, ChatTurnOutcome, ErroredTurn, OnCrash, RetryError, SignalError, TurnStream,
 };
 use logue_message::ChatMessage;
 use logue_model::redacted_base_url;
@@ -39,8 +39,9 @@ pub(crate) fn report_outcome(
             exit,
             session,
             progress,
+            on_crash,
         }) => {
-            output.stopped(exit, &left(progress, &session, store));
+            output.stopped(exit, &left(progress, &session, store, on_crash));
             return Ok(exit);
         }
         Ok(Ended::Created) => return Ok(Exit::Done),
@@ -93,6 +94,7 @@ pub(crate) enum Ended {
         exit: Exit,
         session: String,
         progress: Progress,
+        on_crash: OnCrash,
     },
 }
 
@@ -108,7 +110,7 @@ pub(crate) enum Progress {
 }
 
 /// Returns the report of a turn whose process was stopped.
-fn left(progress: Progress, session: &str, store: &StoreArgs) -> String {
+fn left(progress: Progress, session: &str, store: &StoreArgs, on_crash: OnCrash) -> String {
     if file_of(session).is_some() {
         return "stopped: the same command continues the turn".to_owned();
     }
@@ -123,6 +125,10 @@ fn left(progress: Progress, session: &str, store: &StoreArgs) -> String {
         Progress::Accepted => {
             format!("stopped: the message stays in the inbox and runs with {next}")
         }
+        Progress::Begun if on_crash == OnCrash::Stop => format!(
+            "stopped: with `--on-crash stop` the next command on {name} ends the turn and keeps what \
+             it did; `logue sessions recover {name}{flag} --on-crash continue` continues it"
+        ),
         Progress::Begun => format!("stopped: the turn continues with {next}"),
     }
 }
@@ -134,6 +140,7 @@ pub(crate) async fn watch(
     mut turn: TurnStream<TurnEvent>,
     output: &Arc<Output>,
     session: &str,
+    on_crash: OnCrash,
 ) -> Ended {
     let mut signal = std::pin::pin!(signalled());
     let mut progress = Progress::Sent;
@@ -144,7 +151,7 @@ pub(crate) async fn watch(
                 drop(turn);
                 release_leases().await;
                 let session = session.to_owned();
-                return Ended::Stopped { exit, session, progress };
+                return Ended::Stopped { exit, session, progress, on_crash };
             }
             event = turn.next() => event,
         };

@@ -127,6 +127,30 @@ fn a_flipped_bit_is_found_and_repaired() {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
     assert_eq!(server.received().len(), 2);
+    // What can be read is shown and exported, and the rest is marked.
+    let shown = run(folder.path(), ["sessions", "show", "s"]);
+    assert_eq!(shown.status, 8, "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("unreadable message"),
+        "{}",
+        shown.stdout
+    );
+    assert!(
+        shown.stdout.contains("The second answer."),
+        "{}",
+        shown.stdout
+    );
+    let exported = run(folder.path(), ["sessions", "export", "s"]);
+    assert_eq!(exported.status, 8, "{}", exported.stderr);
+    assert!(
+        exported.stderr.contains("message 1: error[store_corrupt]"),
+        "{}",
+        exported.stderr
+    );
+    let exported: Value = serde_json::from_str(&exported.stdout).unwrap();
+    let content = &exported["messages"][1]["content"];
+    assert_eq!(content, "(this message is damaged in the store)");
+    assert_eq!(exported["messages"][3]["content"], "The second answer.");
 
     let repaired = run(folder.path(), ["sessions", "repair"]);
     assert_eq!(
@@ -469,4 +493,33 @@ fn a_store_that_cannot_be_opened_is_a_finding_and_is_mended() {
         "{}",
         sent.stderr
     );
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_named() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let sent = run(folder.path(), ["send", "--agent", "p.md", "s", "hello"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let copies = folder.path().join("copies");
+    fs::create_dir(&copies).unwrap();
+    let copy = copies.join("copy.db");
+    fs::copy(store_below(folder.path()).unwrap(), &copy).unwrap();
+    fs::write(copies.join("copy.db-wal"), "a log").unwrap();
+    let set_read_only = |is_read_only| {
+        for path in [&copy, &copies] {
+            let mut permissions = fs::metadata(path).unwrap().permissions();
+            permissions.set_readonly(is_read_only);
+            fs::set_permissions(path, permissions).unwrap();
+        }
+    };
+    set_read_only(true);
+    let is_root = fs::File::create(copies.join("probe")).is_ok();
+    let url = format!("sqlite:{}", copy.display());
+    let ran = run(folder.path(), ["sessions", "list", "--store", &url]);
+    set_read_only(false);
+    // Permissions do not bind the superuser, who creates the missing file.
+    if !is_root {
+        assert_eq!(ran.status, 3, "{}", ran.stderr);
+        assert!(ran.stderr.contains("copy.db-wal"), "{}", ran.stderr);
+    }
 }

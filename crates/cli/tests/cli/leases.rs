@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use testkit::{Answer, ModelServer};
+use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue, run};
 use crate::send::show;
@@ -117,4 +117,40 @@ fn an_interrupted_sender_learns_that_its_message_stays() {
         "{}",
         shown.stdout
     );
+}
+
+#[test]
+fn a_stopped_turn_that_would_end_does_not_promise_to_continue() {
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let server = ModelServer::start(vec![Reply::Silent], Delivery::Whole).unwrap();
+    let child = logue(folder.path())
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args([
+            "send",
+            "--on-crash",
+            "stop",
+            "--agent",
+            "p.md",
+            "s",
+            "hello",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until(
+        || "the model was not asked".to_owned(),
+        || !server.received().is_empty(),
+    );
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    kill(id, Signal::SIGINT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, 130, "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("the turn continues with"),
+        "{}",
+        ran.stderr
+    );
+    let command = "`logue sessions recover s --on-crash continue`";
+    assert!(ran.stderr.contains(command), "{}", ran.stderr);
 }

@@ -640,3 +640,38 @@ fn recover_names_its_two_forms() {
     let both = run(folder.path(), ["sessions", "recover", "--all", "s"]);
     assert_eq!(both.status, 2, "{}", both.stderr);
 }
+
+#[test]
+fn a_list_fits_the_columns_that_are_asked_for() {
+    let folder = folder(&[("echo.md", ECHO)]);
+    let long = "long".repeat(50);
+    let sent = run(folder.path(), ["send", "--agent", "echo.md", &long, "one"]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let listed = run(folder.path(), ["sessions", "list"]);
+    assert!(listed.stdout.contains(&long), "{}", listed.stdout);
+    let mut narrow = logue(folder.path());
+    narrow.env("COLUMNS", "60").args(["sessions", "list"]);
+    let narrow: Ran = narrow.output().unwrap().into();
+    for line in narrow.stdout.lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+}
+
+#[test]
+fn an_idempotency_key_has_a_limit() {
+    let folder = folder(&[("echo.md", ECHO)]);
+    for (length, status) in [(256, 0), (257, 2)] {
+        let key = "é".repeat(length);
+        let send = [
+            "send",
+            "--agent",
+            "echo.md",
+            "--idempotency-key",
+            &key,
+            "s",
+            "x",
+        ];
+        let sent = run(folder.path(), send);
+        assert_eq!(sent.status, status, "{}", sent.stderr);
+    }
+}

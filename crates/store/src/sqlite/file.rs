@@ -156,7 +156,13 @@ pub(super) fn check_read_only(
 ) -> Result<(), StoreError> {
     exists_as_ours(path)?;
     let conn = open_reader(path, busy_timeout, access)?;
-    let found = migration::found(&conn).map_err(|error| error.into_store_error(path))?;
+    let found = migration::found(&conn).map_err(|error| {
+        let needs_index = access == Access::ReadOnly { is_unused: false };
+        if needs_index && !beside(path, "-shm").exists() {
+            return unread_log(path);
+        }
+        error.into_store_error(path)
+    })?;
     let known = migration::known();
     if found > known {
         return Err(StoreError::Newer { found, known });
@@ -172,6 +178,16 @@ pub(super) fn check_read_only(
         });
     }
     Ok(())
+}
+
+/// Returns the error of a log that cannot be read in its directory.
+fn unread_log(path: &Path) -> StoreError {
+    StoreError::ReadOnly(format!(
+        "{}: `{}` beside it has changes that can only be read where files can be created; copy both \
+         files to a directory that can be written",
+        path.display(),
+        beside(path, "-wal").display()
+    ))
 }
 
 /// Returns whether a failure to open for writing permits reading.

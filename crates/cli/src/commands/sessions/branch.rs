@@ -106,7 +106,13 @@ fn turn(
         };
         output.branched(&into);
         match branch.entry {
-            Some(entry) => Ok(watch(chat.entry_streaming(&into, entry), output, &into).await),
+            Some(entry) => Ok(watch(
+                chat.entry_streaming(&into, entry),
+                output,
+                &into,
+                arguments.crash.policy(settings),
+            )
+            .await),
             // The edited step is the end of the turn.
             None => Ok(Ended::Created),
         }

@@ -3,19 +3,21 @@
 use logue_agent::is_pending;
 use logue_harness::store::SharedStore;
 use logue_source::{UntrustedEscaper, escape_line};
+use serde_json::json;
 
 use crate::arguments::ExportArgs;
 use crate::commands::sessions::exported::{JSON, typed};
 use crate::commands::sessions::known;
-use crate::commands::sessions::show::messages;
+use crate::commands::sessions::show::{messages, page, report_unreadable};
 use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
-use crate::setup::store::store_failure;
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error, print_part};
 
 /// Messages per page.
-const PAGE: usize = 64;
+const PAGE: u64 = 64;
+/// The text in the place of a message that cannot be read.
+const UNREADABLE: &str = "(this message is damaged in the store)";
 
 pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
@@ -41,18 +43,28 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
 async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exit, CliError> {
     let mut escaper = UntrustedEscaper::default();
     let mut part = r#"{"messages":["#.to_owned();
-    let mut at = 0;
+    let (mut at, mut exit) = (0, Exit::Done);
     while at < seq {
-        let page = store.history(session, at, PAGE).await;
-        let page = page.map_err(|error| store_failure(&error))?;
-        if page.is_empty() {
+        let found = page(store, session, at, (seq - at).min(PAGE)).await?;
+        if found.is_empty() {
             break;
         }
-        for message in &page {
+        for message in found {
             if at > 0 {
                 part.push(',');
             }
-            part.push_str(&message.to_string());
+            let readable = message.and_then(|message| {
+                let typed = typed(std::slice::from_ref(&message));
+                typed.map(|_| message).map_err(|failure| failure.message)
+            });
+            match readable {
+                Ok(message) => part.push_str(&message.to_string()),
+                Err(cause) => {
+                    report_unreadable(at, &cause);
+                    part.push_str(&json!({ "role": "system", "content": UNREADABLE }).to_string());
+                    exit = Exit::Findings;
+                }
+            }
             at += 1;
         }
         if let Err(error) = print_part(&part, &mut escaper) {
@@ -61,5 +73,5 @@ async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exi
         part.clear();
     }
     part.push_str("]}\n");
-    ignore_broken_pipe(print_part(&part, &mut escaper))
+    ignore_broken_pipe(print_part(&part, &mut escaper)).map(|_| exit)
 }

@@ -47,7 +47,7 @@ fn turn(
             turn.map_err(|error| not_retried(&error))
         };
         match until_signal(prepared).await {
-            Ok(turn) => Ok(watch(turn?, output, session).await),
+            Ok(turn) => Ok(watch(turn?, output, session, arguments.crash.policy(settings)).await),
             Err(exit) => Ok(Ended::Signalled(exit)),
         }
     });

@@ -1,8 +1,8 @@
 //! `logue sessions show`: prints a session.
 
 use logue_harness::store::{
-    EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoredOutcome, Suspension,
-    SuspensionFilter, SuspensionStatus,
+    EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoreError, StoredOutcome,
+    Suspension, SuspensionFilter, SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
@@ -15,7 +15,7 @@ use crate::setup::preview::previews;
 use crate::setup::session_turn::store_flag;
 use crate::setup::store::store_failure;
 use crate::setup::suspended::{file_of, obstacle};
-use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_error, print_styled};
 
 /// Messages or outcomes per page.
 const PAGE: usize = 1_000;
@@ -25,7 +25,10 @@ const MAX_SHOWN_CHARS: usize = 400;
 pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let session = arguments.session.as_str();
     let info = known(&store, session).await?;
-    let messages = messages(&store, session, 0, info.seq).await?;
+    let (messages, is_damaged) = readable(&store, session, info.seq).await?;
+    let exit = |printed| {
+        ignore_broken_pipe(printed).map(|exit| if is_damaged { Exit::Findings } else { exit })
+    };
     let inbox = store.inbox(session).await;
     let inbox = inbox.map_err(|error| store_failure(&error))?;
     let filter = SuspensionFilter {
@@ -51,7 +54,7 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             "created_at": info.created_at.0,
             "updated_at": info.updated_at.0,
         });
-        return ignore_broken_pipe(print(&format!("{object}\n")));
+        return exit(print(&format!("{object}\n")));
     }
     let style = output_style();
     let mut text = String::new();
@@ -95,7 +98,64 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         }
         body(&mut text, words.trim_start());
     }
-    ignore_broken_pipe(print_styled(&text, style))
+    exit(print_styled(&text, style))
+}
+
+/// Returns a page of messages, each or the reason that it cannot be read.
+pub(super) async fn page(
+    store: &SharedStore,
+    session: &str,
+    from: u64,
+    most: u64,
+) -> Result<Vec<Result<Value, String>>, CliError> {
+    let limit = usize::try_from(most).unwrap_or(PAGE);
+    match store.history(session, from, limit).await {
+        Ok(page) => Ok(page.into_iter().map(Ok).collect()),
+        Err(StoreError::Damaged(_)) => {
+            let mut page = Vec::new();
+            for seq in from..from.saturating_add(most) {
+                match store.history(session, seq, 1).await {
+                    Ok(alone) => page.extend(alone.into_iter().map(Ok)),
+                    Err(StoreError::Damaged(cause)) => page.push(Err(cause)),
+                    Err(error) => return Err(store_failure(&error)),
+                }
+            }
+            Ok(page)
+        }
+        Err(error) => Err(store_failure(&error)),
+    }
+}
+
+/// Prints that a message cannot be read.
+pub(super) fn report_unreadable(seq: u64, cause: &str) {
+    let cause = escape_line(cause);
+    print_error(&format!("message {seq}: error[store_corrupt]: {cause}\n"));
+}
+
+/// Returns the messages of a session, and whether one of them cannot be read.
+///
+/// Such a message is an object with the reason.
+async fn readable(
+    store: &SharedStore,
+    session: &str,
+    to: u64,
+) -> Result<(Vec<Value>, bool), CliError> {
+    let (mut messages, mut is_damaged, mut at) = (Vec::new(), false, 0);
+    while at < to {
+        let found = page(store, session, at, (to - at).min(PAGE as u64)).await?;
+        if found.is_empty() {
+            break;
+        }
+        for message in found {
+            messages.push(message.unwrap_or_else(|cause| {
+                is_damaged = true;
+                report_unreadable(at, &cause);
+                json!({ "unreadable": cause })
+            }));
+            at += 1;
+        }
+    }
+    Ok((messages, is_damaged))
 }
 
 /// Returns the messages `from..to` of a session's history.
