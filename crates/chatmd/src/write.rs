@@ -346,6 +346,19 @@ impl<'a> ConfigRecord<'a> {
     }
 }
 
+/// Writes the declaration of a built-in tool.
+///
+/// ```
+/// assert_eq!(chatmd::write::builtin_tool("search"), "<tool name=\"search\"/>\n");
+/// ```
+pub fn builtin_tool(name: &str) -> String {
+    let mut out = String::from("<");
+    out.push_str(Tag::Tool.as_str());
+    write_attribute(&mut out, "name", name);
+    out.push_str("/>\n");
+    out
+}
+
 /// Writes `<var/>` with the value that a run used.
 ///
 /// ```

@@ -381,7 +381,7 @@ fn what_chatmd_names_is_listed() {
     ]
     --- stderr
     <stdin>: content: transcript: line 2: a document is not fetched
-    <stdin>: structure: transcript: the tool declaration dropped: read_file
+    <stdin>: structure: transcript: generation_settings dropped
     "#);
 }
 

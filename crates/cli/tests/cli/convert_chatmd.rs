@@ -45,7 +45,7 @@ fn whatever_is_not_carried_is_listed() {
     assert_snapshot!(ran.stdout, @r#"
     version: 2.2
     model: gpt-4o
-    generation_settings: {"temperature": 0.25, "max_tokens": 800, "reasoning_effort": "low"}
+    generation_settings: {"temperature": 0.25, "max_tokens": 800, "reasoning_effort": "low", "builtin_tools": ["read_file"]}
     <|start|>system<|message|>Rules. <|end|>
     <|start|>developer name=d<|message|>Be brief.<|end|>
     <|start|>user name=Ada<|message|>Look <|end|>
@@ -68,7 +68,7 @@ fn whatever_is_not_carried_is_listed() {
     content: transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     content: transcript: line 17: a document is not fetched
     content: message 3: an image dropped
-    structure: transcript: 4 tool declarations dropped: read_file, rg, t, an MCP server
+    structure: transcript: 3 tool declarations dropped: rg, t, an MCP server
     structure: transcript: a comment dropped
     structure: transcript: `status` of a `<user>` dropped
     structure: transcript: `phase` of a `<assistant>` dropped
@@ -405,4 +405,25 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn built_in_tools_survive_and_single_faults_do_not_refuse_a_file() {
+    let text = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<tool name=\"browser\"/>\n\
+        <tool name=\"nonsense\"/>\n<user>\nRAW|hi|RAW</user>\n\
+        <tool_response tool_call_id=\"c9\">\nRAW|kept|RAW</tool_response>\n";
+    let folder = folder(&[("a.chatmd", text)]);
+    let command = ["convert", "--to", "ocml2.2", "-o", "a.ocml", "a.chatmd"];
+    let ran = run(folder.path(), command);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let listed = [
+        "dropped: nonsense",
+        "the reply has no call, so its tool is named `unknown_tool`",
+    ];
+    for loss in listed {
+        assert!(ran.stderr.contains(loss), "{}", ran.stderr);
+    }
+    let ran = run(folder.path(), ["convert", "--to", "chatmd", "a.ocml"]);
+    let expected = text.replace("<tool name=\"nonsense\"/>\n", "");
+    assert_eq!(ran.stdout, expected, "{}", ran.stderr);
 }

@@ -14,6 +14,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode, Source, Span};
 use openchatml::{FrameBuf, Loss, LossKind, LossTarget, messages_from_frames};
 
+use crate::conversion::chatmd::builtin_of;
 use crate::conversion::chatmd::payloads::Payloads;
 
 /// Creates a loss that concerns the whole conversation.
@@ -54,7 +55,9 @@ impl ParsedDocument<'_> {
     }
 
     fn tools(&self) -> Option<Loss> {
-        let names: Vec<&str> = self.document.tools().map(name_of).collect();
+        let tools = self.document.tools();
+        let lost = tools.filter(|tool| builtin_of(tool).is_none());
+        let names: Vec<&str> = lost.map(name_of).collect();
         let list = names.join(", ");
         match names.len() {
             0 => None,

@@ -9,11 +9,11 @@ mod writing;
 
 use std::path::Path;
 
-use chatmd::{Document, evaluate};
+use chatmd::{BuiltinDeclaration, Document, ToolDecl, ToolKind, evaluate};
 use logue_agent::VariableValues;
-use logue_message::{ChatMessage, Content, ContentBlock};
+use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
-use openchatml::{HeaderBuf, Transcript, frames_from_messages};
+use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, frames_from_messages};
 use serde_json::Value;
 
 pub(crate) use self::writing::write;
@@ -21,6 +21,12 @@ pub(crate) use self::writing::write;
 use crate::conversion::chatmd::losses::{ParsedDocument, regrouped};
 use crate::conversion::chatmd::payloads::Payloads;
 use crate::conversion::form::{Conversation, Form};
+
+/// The setting that lists the built-in tools of a transcript.
+pub(crate) const BUILTIN_TOOLS: &str = "builtin_tools";
+
+/// The tool of a reply whose call is missing.
+const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// Reads a document; `folder` contains its payload files, if it has any.
 pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
@@ -74,6 +80,7 @@ pub(crate) fn read_with(
     let mut losses = reading.losses(&diagnostics);
     // Frames cannot hold these ids; they are listed with the other attributes.
     evaluation.messages.iter_mut().for_each(forget_ids);
+    losses.extend(name_orphans(&mut evaluation.messages));
     let (frames, more) = frames_from_messages(&evaluation.messages);
     // Dropped content changes the messages too, and is already listed.
     if more.is_empty() {
@@ -81,38 +88,75 @@ pub(crate) fn read_with(
     }
     losses.extend(more);
     let mut transcript = Transcript::new(frames);
-    transcript.header = document.config().map(|config| {
-        let mut header = HeaderBuf::default();
-        header.model.clone_from(&config.model);
-        let settings = [
-            ("temperature", config.temperature.map(Value::from)),
-            ("max_tokens", config.max_tokens.map(Value::from)),
-            (
-                "reasoning_effort",
-                config.reasoning_effort.clone().map(Value::from),
-            ),
-            ("top_p", config.top_p.map(Value::from)),
-            ("seed", config.seed.map(Value::from)),
-            (
-                "stop",
-                (!config.stop.is_empty()).then(|| config.stop.clone().into()),
-            ),
-        ];
-        for (key, value) in settings {
-            if let Some(value) = value {
-                header = header.with_setting(key, value);
-            }
-        }
-        header
-    });
+    transcript.header = header_of(&document);
     Conversation {
-        broken: diagnostics.iter().any(Diagnostic::is_error),
+        // An unknown tool is a declaration, which is listed.
+        broken: diagnostics
+            .iter()
+            .any(|found| found.is_error() && found.code != DiagnosticCode::MdUnknownTool),
         transcript,
         form: Form::Chatmd,
         certain,
         diagnostics,
         losses,
     }
+}
+
+/// Returns the header with the settings and the built-in tools of a document.
+fn header_of(document: &Document) -> Option<HeaderBuf> {
+    let builtins: Vec<&str> = document.tools().filter_map(builtin_of).collect();
+    let config = document.config();
+    if config.is_none() && builtins.is_empty() {
+        return None;
+    }
+    let config = config.cloned().unwrap_or_default();
+    let mut header = HeaderBuf::default();
+    let texts = |texts: Vec<String>| (!texts.is_empty()).then(|| Value::from(texts));
+    let settings = [
+        ("temperature", config.temperature.map(Value::from)),
+        ("max_tokens", config.max_tokens.map(Value::from)),
+        ("reasoning_effort", config.reasoning_effort.map(Value::from)),
+        ("top_p", config.top_p.map(Value::from)),
+        ("seed", config.seed.map(Value::from)),
+        ("stop", texts(config.stop)),
+        (
+            BUILTIN_TOOLS,
+            (!builtins.is_empty()).then(|| Value::from(builtins)),
+        ),
+    ];
+    header.model = config.model;
+    for (key, value) in settings {
+        if let Some(value) = value {
+            header = header.with_setting(key, value);
+        }
+    }
+    Some(header)
+}
+
+/// Returns the name of a supported built-in tool.
+fn builtin_of(tool: &ToolDecl) -> Option<&str> {
+    let ToolKind::Builtin { name } = &tool.kind else {
+        return None;
+    };
+    let known = BuiltinDeclaration::find(name)?;
+    known.supported.then_some(name)
+}
+
+/// Names the tool of each reply without a call, which frames require.
+fn name_orphans(messages: &mut [ChatMessage]) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for (index, message) in messages.iter_mut().enumerate() {
+        if message.role == Role::Tool && message.name.is_none() {
+            message.name = Some(UNKNOWN_TOOL.to_owned());
+            let what = format!("the reply has no call, so its tool is named `{UNKNOWN_TOOL}`");
+            losses.push(Loss::new(
+                LossTarget::Message(index),
+                LossKind::Assigned,
+                what,
+            ));
+        }
+    }
+    losses
 }
 
 /// Removes the ids from the reasoning of a message.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use chatmd::{MessageRole, write as element};
+use chatmd::{BuiltinDeclaration, MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
+use crate::conversion::chatmd::BUILTIN_TOOLS;
 use crate::conversion::chatmd::losses::conversation_loss;
 use crate::conversion::form::Text;
 
@@ -51,7 +52,11 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
         ("seed", values.seed.is_some()),
         ("stop", values.stop.is_some()),
     ];
+    let builtins = builtins(settings.get(BUILTIN_TOOLS));
     for key in settings.keys() {
+        if key == BUILTIN_TOOLS && builtins.is_some() {
+            continue;
+        }
         if !kept.contains(&(key.as_str(), true)) {
             losses.push(conversation_loss(
                 LossKind::SettingDropped,
@@ -68,6 +73,17 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
     }
+    for name in builtins.into_iter().flatten() {
+        out.push_str(&element::builtin_tool(name));
+    }
+}
+
+/// Returns the names of built-in tools; `None` if a declaration cannot name all of them.
+fn builtins(setting: Option<&Value>) -> Option<Vec<&str>> {
+    let names = setting?.as_array()?.iter().map(Value::as_str);
+    let names: Vec<&str> = names.collect::<Option<_>>()?;
+    let is_known = |name: &&str| BuiltinDeclaration::find(name).is_some();
+    names.iter().all(is_known).then_some(names)
 }
 
 /// Returns the attribute for `stop`: one plain text, or a JSON list.
