@@ -52,25 +52,25 @@ pub fn assign_ids(frames: &mut [FrameBuf]) -> Vec<Loss> {
 
 /// Marks dropped ids and names as notes where reading assigns the same ones.
 ///
-/// `frames` are those that the losses refer to. Nothing is marked if content is lost, as the ids of
-/// later calls change with it.
-pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &mut [Loss]) {
-    let content = |loss: &Loss| loss.is_at_least(LossSeverity::Content);
+/// `frames` are those that the losses refer to. Lists each reply that reading gives to another call.
+/// Nothing is marked if content is lost, as the ids of later calls change with it.
+pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &mut Vec<Loss>) {
     let is_implied = |kind| {
         kind == LossKind::IdDropped || (kind == LossKind::NameDropped && pairing == Pairing::Order)
     };
-    if !losses.iter().any(|loss| is_implied(loss.kind)) || losses.iter().any(content) {
+    if !losses.iter().any(|loss| is_implied(loss.kind)) {
         return;
     }
     let order = call_order(frames, pairing);
     let original = |place: usize| {
         let index = order.as_ref().and_then(|order| order.get(place).copied());
-        frames.get(index.unwrap_or(place))
+        let index = index.unwrap_or(place);
+        frames.get(index).map(|frame| (index, frame))
     };
     let has_id = |frame: &FrameBuf| frame.is_call() || frame.role == FrameRole::Tool;
     let kept = (0..frames.len()).filter_map(original);
-    let kept: Vec<&FrameBuf> = kept.filter(|frame| has_id(frame)).collect();
-    let without_id = kept.iter().map(|frame| FrameBuf {
+    let kept: Vec<(usize, &FrameBuf)> = kept.filter(|(_, frame)| has_id(frame)).collect();
+    let without_id = kept.iter().map(|(_, frame)| FrameBuf {
         to: frame.to.clone(),
         name: frame.name.clone().filter(|_| pairing == Pairing::Name),
         terminator: frame.terminator,
@@ -78,10 +78,20 @@ pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &m
     });
     let mut read: Vec<FrameBuf> = without_id.collect();
     assign_ids(&mut read);
-    let same = |(read, kept): (&FrameBuf, &&FrameBuf)| {
+    let replies = kept.iter().map(|(_, frame)| *frame);
+    let (before, after) = (answered_calls(replies), answered_calls(read.iter()));
+    for ((index, _), (was, is)) in kept.iter().zip(before.into_iter().zip(after)) {
+        if was.is_some() && was != is {
+            let target = LossTarget::Frame(*index);
+            let text = "an earlier call without a reply gets this reply, because there are no ids";
+            losses.push(Loss::new(target, LossKind::PairingLost, text));
+        }
+    }
+    let same = |(read, (_, kept)): (&FrameBuf, &(usize, &FrameBuf))| {
         read.call_id == kept.call_id && (read.name == kept.name || kept.role != FrameRole::Tool)
     };
-    if !read.iter().zip(&kept).all(same) {
+    let is_content = |loss: &Loss| loss.is_at_least(LossSeverity::Content);
+    if losses.iter().any(is_content) || !read.iter().zip(&kept).all(same) {
         return;
     }
     for loss in losses.iter_mut() {
@@ -95,6 +105,22 @@ pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &m
             loss.kind = LossKind::Implied;
         }
     }
+}
+
+/// The place of the call that each frame answers.
+fn answered_calls<'f>(frames: impl Iterator<Item = &'f FrameBuf>) -> Vec<Option<usize>> {
+    let mut calls = BTreeMap::new();
+    let mut answered = Vec::new();
+    for (place, frame) in frames.enumerate() {
+        let id = frame.call_id.as_deref();
+        if frame.is_call() {
+            calls.insert(id, place);
+            answered.push(None);
+        } else {
+            answered.push(calls.get(&id).copied().filter(|_| id.is_some()));
+        }
+    }
+    answered
 }
 
 struct Call {

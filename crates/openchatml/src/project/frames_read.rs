@@ -150,6 +150,10 @@ impl Frames {
         frame.call_id = self.reading.text(object, "call_id")?;
         if frame.call_id.is_none() {
             frame.call_id = self.reading.text(object, "tool_call_id")?;
+            // Messages of 2.0 have no channel, and results are on `commentary`.
+            if frame.call_id.is_some() && role == FrameRole::Tool && frame.channel.is_none() {
+                frame.channel = Some(Channel::Commentary);
+            }
         }
         frame.name = self.reading.text(object, "name")?;
         if role == FrameRole::Tool && word.starts_with(FUNCTIONS) && frame.name.is_none() {

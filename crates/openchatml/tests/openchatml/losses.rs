@@ -1,7 +1,9 @@
 //! What a mapping cannot keep is noted, and what was cut or never called does not come to life.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
-use openchatml::{Channel, FrameRole, frames_from_messages, messages_from_frames};
+use openchatml::{
+    Channel, Dialect, FrameRole, LossKind, LossTarget, frames_from_messages, messages_from_frames,
+};
 use proptest::prelude::*;
 
 use crate::conversations::frames;
@@ -254,5 +256,26 @@ proptest! {
             }
             prop_assert_eq!(back, [same]);
         }
+    }
+}
+
+#[test]
+fn a_reply_of_a_later_call_is_listed_where_there_are_no_ids() {
+    let frames = frames(
+        "<|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
+<|start|>assistant to=functions.f call_id=b<|channel|>commentary<|message|>{}<|call|>
+<|start|>tool name=functions.f call_id=b to=assistant<|channel|>commentary<|message|>1<|end|>",
+    );
+    let transcript = openchatml::Transcript::new(frames);
+    let options = openchatml::convert::ConvertOptions::default();
+    for dialect in [Dialect::V2_0, Dialect::Harmony, Dialect::V0_1] {
+        let losses = openchatml::convert::write(&transcript, dialect, &options)
+            .unwrap()
+            .losses;
+        let lost = losses
+            .iter()
+            .filter(|loss| loss.kind == LossKind::PairingLost);
+        let lost: Vec<_> = lost.map(|loss| loss.target).collect();
+        assert_eq!(lost, [LossTarget::Frame(2)], "{dialect}");
     }
 }
