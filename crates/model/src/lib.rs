@@ -75,7 +75,7 @@ pub use server::{
     ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
 };
 pub use stream::{ResponseReader, SseDecoder, SseError};
-pub use wire::harmony::{HarmonyServer, PromptForm};
+pub use wire::harmony::{HarmonyPrompt, HarmonyPromptOptions, HarmonyServer, PromptForm};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use openchatml::Dialect;
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::StartRole;
 use crate::conversion::form::Form;
@@ -77,21 +76,41 @@ pub(crate) struct DecodeArgs {
     pub(crate) raw: bool,
 }
 
-/// Print the Harmony prompt of a transcript
+/// Print the Harmony prompt of a conversation
 ///
-/// Prints the token ids of a request to a gpt-oss model. Losses are listed on standard error.
+/// Prints the token ids of a request to a gpt-oss model, with the system and developer messages that
+/// `logue run -m harmony:` sends. A conversation with a system message of Harmony, and a text in
+/// Harmony, is rendered as it is. Several conversations give a line each. Losses are listed on
+/// standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue tokens render --next-role assistant --json session.ocml\n  \
+    logue tokens render --reasoning-effort low --date 2026-01-31 chat.json\n  \
     logue tokens render --training --text session.ocml")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RenderArgs {
-    /// File with the transcript; `-` is standard input
+    /// File with the conversation; `-` is standard input
     pub(crate) file: PathBuf,
 
     /// Form of the file [default: by its name and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::dialect_parser(&Dialect::ALL))]
-    pub(crate) from: Option<Dialect>,
+    #[arg(long, value_name = "FORM", value_parser = Form::parser())]
+    pub(crate) from: Option<Form>,
+
+    /// Reasoning effort in the system message [default: medium]
+    #[arg(long, value_enum, value_name = "EFFORT", conflicts_with = "bare")]
+    pub(crate) reasoning_effort: Option<RenderEffort>,
+
+    /// Current date in the system message, such as 2026-01-31
+    #[arg(long, value_name = "DATE", conflicts_with = "bare", value_parser = date)]
+    pub(crate) date: Option<String>,
+
+    /// Identity in the system message [default: that of the format]
+    #[arg(long, value_name = "TEXT", conflicts_with = "bare")]
+    pub(crate) identity: Option<String>,
+
+    /// Render the messages alone, without the system and developer messages of a request
+    #[arg(long)]
+    pub(crate) bare: bool,
 
     /// Begin the next message with this role
     #[arg(long, value_enum, value_name = "ROLE", conflicts_with = "training")]
@@ -112,4 +131,38 @@ pub(crate) struct RenderArgs {
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The reasoning effort of a rendered prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RenderEffort {
+    Low,
+    Medium,
+    High,
+}
+
+impl RenderEffort {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Parses a date as the system message writes it.
+fn date(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths = parts.iter().map(|part| part.len());
+    let number = |index: usize| parts.get(index).and_then(|part| part.parse::<u32>().ok());
+    let is_date = lengths.eq([4, 2, 2])
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
+        && number(1).is_some_and(|month| (1..=12).contains(&month))
+        && number(2).is_some_and(|day| (1..=31).contains(&day));
+    is_date
+        .then(|| text.to_owned())
+        .ok_or_else(|| "write a date such as 2026-01-31".to_owned())
 }

@@ -186,7 +186,7 @@ fn rendered(text: &str, arguments: &[&str]) -> Ran {
     let folder = folder(&[("it.ocml", text)]);
     run(
         folder.path(),
-        [&["tokens", "render", "it.ocml"], arguments].concat(),
+        [&["tokens", "render", "--bare", "it.ocml"], arguments].concat(),
     )
 }
 
@@ -247,7 +247,7 @@ fn a_chatmd_document_is_refused_and_convert_is_named() {
     let text = "<config model=\"echo:\"/>\n<user>hi</user>\n";
     let folder = folder(&[("x.md", text), ("x.chatmd", text)]);
     for file in ["x.md", "x.chatmd"] {
-        for command in [["tokens", "render"], ["debug", "frames"]] {
+        for command in [["debug", "frames"]] {
             let ran = run(folder.path(), command.iter().chain(&[file]));
             assert_eq!(ran.status, 3, "{file}: {}{}", ran.stdout, ran.stderr);
             assert_eq!(ran.stdout, "");
@@ -260,5 +260,86 @@ fn a_chatmd_document_is_refused_and_convert_is_named() {
                 ran.stderr
             );
         }
+    }
+}
+
+/// Every form gets the system and developer messages that a server gets.
+#[test]
+fn every_form_is_rendered_as_a_request() {
+    let system = "<|start|>system<|message|>You are Logue.\nKnowledge cutoff: 2024-06\n\
+                  Current date: 2026-01-31\n\nReasoning: low\n\n# Valid channels: analysis, \
+                  commentary, final. Channel must be included for every message.<|end|>";
+    let developer = "<|start|>developer<|message|># Instructions\n\nBe brief.<|end|>";
+    let turn = "<|start|>user<|message|>Hi.<|end|><|start|>assistant";
+    let expected = format!("{system}{developer}{turn}");
+    let texts = [
+        (
+            "a.json",
+            r#"[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi."}]"#,
+        ),
+        (
+            "b.json",
+            r#"{"conversations":[{"from":"system","value":"Be brief."},{"from":"human","value":"Hi."}]}"#,
+        ),
+        ("c.md", "<system>Be brief.</system>\n<user>Hi.</user>\n"),
+        (
+            "d.ocml",
+            "version: 2.2\n<|start|>system<|message|>Be brief.<|end|>\n<|start|>user<|message|>Hi.<|end|>\n",
+        ),
+        (
+            "e.chatml",
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi.<|im_end|>\n",
+        ),
+    ];
+    let folder = folder(&texts);
+    let flags = [
+        "--text",
+        "--next-role",
+        "assistant",
+        "--reasoning-effort",
+        "low",
+        "--date",
+        "2026-01-31",
+        "--identity",
+        "You are Logue.",
+    ];
+    for (name, _) in texts {
+        let ran = run(
+            folder.path(),
+            [&["tokens", "render", name], &flags[..]].concat(),
+        );
+        assert_eq!(ran.stdout, expected, "{name}: {}", ran.stderr);
+        let bare = run(
+            folder.path(),
+            ["tokens", "render", "--bare", "--text", name],
+        );
+        let plain = "<|start|>system<|message|>Be brief.<|end|><|start|>user<|message|>Hi.<|end|>";
+        assert_eq!(bare.stdout, plain, "{name}: {}", bare.stderr);
+    }
+}
+
+#[test]
+fn each_conversation_of_a_data_set_is_a_line() {
+    let rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\n\
+                {\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}\n";
+    let folder = folder(&[("rows.jsonl", rows), ("no.json", "[]"), ("text", "hello")]);
+    let ran = run(folder.path(), ["tokens", "render", "--bare", "rows.jsonl"]);
+    let lines: Vec<String> = ran
+        .stdout
+        .lines()
+        .map(|ids| succeeds(&["decode"], ids))
+        .collect();
+    let message = |text: &str| format!("<|start|>user<|message|>{text}<|end|>");
+    assert_eq!(lines, [message("a"), message("b")]);
+    let text = run(folder.path(), ["tokens", "render", "--text", "rows.jsonl"]);
+    assert_eq!((text.status, text.stdout.as_str()), (2, ""));
+    for name in ["no.json", "text"] {
+        let ran = run(folder.path(), ["tokens", "render", name]);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (3, ""),
+            "{name}: {}",
+            ran.stderr
+        );
     }
 }

@@ -6,9 +6,9 @@ mod prompt;
 mod scan;
 
 pub use completion::HarmonyServer;
+pub use prompt::{HarmonyPrompt, HarmonyPromptOptions};
 
 use self::decode::HarmonyDecoder;
-use self::prompt::Prompt;
 use super::definition::{Fallback, WireRequest};
 use crate::http::{RequestTarget, WireEndpoint};
 use crate::{ModelRequest, ProviderAccount, ProviderError};
@@ -56,7 +56,7 @@ pub(crate) fn encode<'r>(
     server: HarmonyServer,
     form: PromptForm,
 ) -> Result<WireRequest<'r>, ProviderError> {
-    let prompt = Prompt::new(request)?;
+    let prompt = HarmonyPrompt::new(request, &HarmonyPromptOptions::default())?;
     let decoder = Box::new(HarmonyDecoder::new(request, prompt.opening()));
     let body = match form {
         PromptForm::Text => server.body(request, prompt.text()?.into()),

@@ -1,66 +1,207 @@
-//! `logue tokens render`: renders a transcript as the prompt of a Harmony model.
+//! `logue tokens render`: renders conversations as the prompt of a Harmony model.
+//!
+//! A text in Harmony is rendered as it is. Every other form gets the system and developer messages
+//! that `logue run -m harmony:` sends, from the same code.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use logue_source::escape_line;
-use openchatml::harmony::{
-    self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
+use logue_model::{
+    HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
-use openchatml::{Dialect, FrameRole, Loss, Transcript, convert};
+use logue_source::{Diagnostic, Span, escape_line};
+use openchatml::convert::ConvertOptions;
+use openchatml::harmony::{
+    Conversation, Form as Extent, Reasoning, RenderError, RenderOptions, Renderer,
+};
+use openchatml::project::{self, JsonFormat};
+use openchatml::{Dialect, FrameRole, Loss, Transcript, messages_from_frames};
 
 use crate::arguments::RenderArgs;
+use crate::conversion::form::{Form, looks_like_json};
 use crate::exit::{CliError, Exit};
-use crate::files::{read_file, refuse_chatmd};
+use crate::files::{folder_of, is_stdin, read_file};
+use crate::setup::failures::rendered;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
+
+/// The heading that identifies a Harmony system message.
+const CHANNELS: &str = "# Valid channels:";
 
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let (name, bytes) = read_file(&arguments.file)?;
-    if arguments.from.is_none() {
-        refuse_chatmd(&arguments.file, &bytes)?;
+    let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
+    let parts = parts(&bytes);
+    if parts.len() > 1 && arguments.text {
+        let message = format!("`{name}` contains {} conversations", parts.len());
+        return Err(CliError::new(Exit::Usage, "usage", message)
+            .with_help("omit --text: the ids of each conversation are one line"));
     }
-    let (transcript, mut losses) = match arguments.from {
-        Some(Dialect::V2_2 | Dialect::V2_0) => {
-            (openchatml::parse(&bytes).to_transcript(), Vec::new())
+    for (index, part) in parts.iter().enumerate() {
+        let name = match parts.len() {
+            1 => name.clone(),
+            _ => format!("{name}: conversation {}", index + 1),
+        };
+        let text = one(arguments, &name, path, part.bytes(&bytes))?;
+        if !print_whole(&text)? {
+            break;
         }
-        Some(Dialect::Harmony) => from_harmony(&bytes),
-        from => {
-            let read = convert::read(&bytes, from, &convert::ConvertOptions::default());
-            (read.transcript, read.losses)
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints a text; returns whether the reader is still there.
+fn print_whole(text: &str) -> Result<bool, CliError> {
+    let printed = print(text);
+    let is_open = printed.is_ok();
+    ignore_broken_pipe(printed)?;
+    Ok(is_open)
+}
+
+/// The conversations of a text: several if it is a JSON array of them, or JSON lines.
+fn parts(bytes: &[u8]) -> Vec<Span> {
+    let whole = vec![Span::new(0, bytes.len())];
+    if !looks_like_json(bytes) {
+        return whole;
+    }
+    match project::conversations(bytes) {
+        Ok(parts) if parts.len() > 1 => parts,
+        Ok(_) => whole,
+        Err(_) => {
+            let mut at = 0;
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
+                at += line.len();
+                (line, Span::new(at - line.len(), at))
+            });
+            let lines = lines.filter(|(line, _)| !line.trim_ascii().is_empty());
+            let (lines, spans): (Vec<&[u8]>, Vec<Span>) = lines.unzip();
+            let are_rows = lines.iter().all(|line| line.trim_ascii().starts_with(b"{"));
+            if are_rows && lines.len() > 1 {
+                spans
+            } else {
+                whole
+            }
         }
-    };
-    let (conversation, left_out) = Conversation::from_transcript(&transcript);
-    losses.extend(left_out);
+    }
+}
+
+/// Renders one conversation.
+fn one(
+    arguments: &RenderArgs,
+    name: &str,
+    path: Option<&Path>,
+    bytes: &[u8],
+) -> Result<String, CliError> {
+    let (transcript, form, losses) = read(arguments, name, path, bytes)?;
     for loss in &losses {
-        print_error(&format!(
-            "note: `{}`: {}\n",
-            escape_line(&name),
-            escape_line(&loss.to_string())
-        ));
+        note(name, loss);
     }
-    let form = match arguments.next_role {
-        Some(role) => Form::Completion(FrameRole::from(role)),
-        None if arguments.training => Form::Training,
-        None => Form::Conversation,
-    };
-    let reasoning = if arguments.keep_reasoning {
-        Reasoning::Keep
+    if transcript.frames.is_empty() {
+        let message = format!("`{name}` contains no message to render");
+        return Err(CliError::user("E-WRITE-REFUSED", message)
+            .with_help("run `logue check` on it, or name another form with --from"));
+    }
+    let is_harmony = form == Form::Dialect(Dialect::Harmony) && !arguments.has_system_flags();
+    let has_system = transcript
+        .frames
+        .iter()
+        .any(|frame| frame.role == FrameRole::System && frame.body.contains(CHANNELS));
+    if arguments.bare || is_harmony || has_system {
+        bare(arguments, name, &transcript)
     } else {
-        Reasoning::default()
+        prompt(arguments, name, &transcript)
+    }
+}
+
+fn note(name: &str, loss: &Loss) {
+    let (name, loss) = (escape_line(name), loss.to_string());
+    print_error(&format!("note: `{name}`: {}\n", escape_line(&loss)));
+}
+
+fn read(
+    arguments: &RenderArgs,
+    name: &str,
+    path: Option<&Path>,
+    bytes: &[u8],
+) -> Result<(Transcript, Form, Vec<Loss>), CliError> {
+    let form = match arguments.from {
+        Some(form) => Some((form, true)),
+        None => Form::detect(path, bytes),
     };
-    let options = RenderOptions::default().with_reasoning(reasoning);
+    let unknown = || {
+        CliError::user("E-SOURCE-READ", format!("unknown form of `{name}`"))
+            .with_help("name its form with --from")
+    };
+    let (form, certain) = match form {
+        Some(form) => form,
+        // Reading it as a projection reports the errors in it.
+        None if looks_like_json(bytes) => (Form::Projection(JsonFormat::OpenAi), false),
+        None => return Err(unknown()),
+    };
+    let options = ConvertOptions::default().with_thinking(true);
+    let folder = path.map(folder_of);
+    let read = form.read(bytes, certain, folder.as_deref(), &options);
+    if read.broken {
+        let errors = read.diagnostics.into_iter().filter(Diagnostic::is_error);
+        return Err(rendered(name, bytes, &errors.collect::<Vec<_>>()));
+    }
+    Ok((read.transcript, read.form, read.losses))
+}
+
+/// Renders the frames alone.
+fn bare(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<String, CliError> {
+    let (conversation, losses) = Conversation::from_transcript(transcript);
+    for loss in &losses {
+        note(name, loss);
+    }
+    let extent = arguments.extent();
+    let options = RenderOptions::default().with_reasoning(arguments.reasoning());
     let refused =
         |error: RenderError| CliError::user("E-WRITE-REFUSED", format!("`{name}`: {error}"));
     if arguments.text {
-        let text = conversation
-            .to_text(form, &options)
-            .map_err(|error| refused(error).with_help("omit --text: ids have no such limit"))?;
-        return ignore_broken_pipe(print(&text));
+        let text = conversation.to_text(extent, &options);
+        return text
+            .map_err(|error| refused(error).with_help("omit --text: ids have no such limit"));
     }
-    let ids = Renderer::new().ids(&conversation, form, &options);
+    let ids = Renderer::new().ids(&conversation, extent, &options);
     let ids = ids.map_err(|error| {
         refused(error).with_help("run `logue check` and correct the transcript")
     })?;
-    let (open, between, close) = super::list(arguments.json);
+    Ok(listed(&ids, arguments.json))
+}
+
+/// Renders the prompt of a request with these messages.
+fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<String, CliError> {
+    let (messages, losses) = messages_from_frames(&transcript.frames);
+    for loss in &losses {
+        note(name, loss);
+    }
+    let mut settings = SamplingSettings::default();
+    settings.reasoning_effort = arguments
+        .reasoning_effort
+        .map(|effort| effort.as_str().to_owned());
+    let request = ModelRequest::new("", &messages, &settings);
+    let mut options = HarmonyPromptOptions::default();
+    options.form = arguments.extent();
+    options.reasoning = arguments.reasoning();
+    options.identity.clone_from(&arguments.identity);
+    options.date.clone_from(&arguments.date);
+    options.declared_tools = true;
+    let refused = |error: ProviderError, help: &str| {
+        let message = format!("`{name}`: {}", error.message);
+        CliError::user("E-WRITE-REFUSED", message).with_help(help)
+    };
+    let correct = "run `logue check` and correct the conversation";
+    let prompt = HarmonyPrompt::new(&request, &options).map_err(|error| refused(error, correct))?;
+    if arguments.text {
+        let text = prompt.text();
+        return text.map_err(|error| refused(error, "omit --text: ids have no such limit"));
+    }
+    let ids = prompt.ids().map_err(|error| refused(error, correct))?;
+    Ok(listed(&ids, arguments.json))
+}
+
+fn listed(ids: &[u32], json: bool) -> String {
+    let (open, between, close) = super::list(json);
     let mut out = open.to_owned();
     for (number, id) in ids.iter().enumerate() {
         let before = if number == 0 { "" } else { between };
@@ -68,9 +209,27 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
         let _ = write!(out, "{before}{id}");
     }
     out.push_str(close);
-    ignore_broken_pipe(print(&out))
+    out
 }
 
-fn from_harmony(text: &[u8]) -> (Transcript, Vec<Loss>) {
-    harmony::read(text, &harmony::HarmonyReadOptions::default()).to_transcript()
+impl RenderArgs {
+    const fn has_system_flags(&self) -> bool {
+        self.reasoning_effort.is_some() || self.date.is_some() || self.identity.is_some()
+    }
+
+    fn extent(&self) -> Extent {
+        match self.next_role {
+            Some(role) => Extent::Completion(FrameRole::from(role)),
+            None if self.training => Extent::Training,
+            None => Extent::Conversation,
+        }
+    }
+
+    fn reasoning(&self) -> Reasoning {
+        if self.keep_reasoning {
+            Reasoning::Keep
+        } else {
+            Reasoning::default()
+        }
+    }
 }

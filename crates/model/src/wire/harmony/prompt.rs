@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use logue_message::{ChatMessage, Content, ContentBlock, Role as MessageRole, ToolDefinition};
 use logue_o200k::SpecialSet;
 use openchatml::harmony::{
-    Conversation, DeveloperContent, Form, FunctionTool, ReasoningEffort, RenderError,
+    Conversation, DeveloperContent, Form, FunctionTool, Reasoning, ReasoningEffort, RenderError,
     RenderMessage, RenderOptions, Renderer, SystemContent, ToolNamespace,
 };
 use openchatml::{
@@ -26,12 +26,59 @@ use crate::{Category, ModelRequest, ProviderError, ToolChoice};
 const CHANNELS: &str = "# Valid channels:";
 /// The heading at the beginning of a Harmony developer message.
 const INSTRUCTIONS: &str = "# Instructions";
+/// The heading of the tools that a Harmony developer message declares.
+const TOOLS: &str = "# Tools\n";
 
-/// A prompt before rendering.
+/// Parts of a Harmony prompt that a request does not have.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HarmonyPromptOptions {
+    /// The extent; by default a prompt for the next message of the assistant.
+    pub form: Form,
+    /// The reasoning that is left out.
+    pub reasoning: Reasoning,
+    /// The identity in the system message; `None` for that of the format.
+    pub identity: Option<String>,
+    /// The current date in the system message.
+    pub date: Option<String>,
+    /// Whether the tools that the conversation declares are offered.
+    pub declared_tools: bool,
+}
+
+impl Default for HarmonyPromptOptions {
+    fn default() -> Self {
+        Self {
+            form: Form::Completion(FrameRole::Assistant),
+            reasoning: Reasoning::default(),
+            identity: None,
+            date: None,
+            declared_tools: false,
+        }
+    }
+}
+
+/// The Harmony prompt of a request, before rendering.
+///
+/// It is the prompt that the provider `harmony:` sends.
+///
+/// ```
+/// use logue_message::ChatMessage;
+/// use logue_model::{HarmonyPrompt, HarmonyPromptOptions, ModelRequest, SamplingSettings};
+///
+/// let messages = [ChatMessage::user("Hello.")];
+/// let settings = SamplingSettings::default();
+/// let request = ModelRequest::new("gpt-oss-20b", &messages, &settings);
+/// let text = HarmonyPrompt::new(&request, &HarmonyPromptOptions::default())?.text()?;
+/// assert!(text.contains("# Valid channels: analysis, commentary, final."));
+/// assert!(text.ends_with("<|start|>user<|message|>Hello.<|end|><|start|>assistant"));
+/// # Ok::<(), logue_model::ProviderError>(())
+/// ```
 #[derive(Debug)]
-pub(super) struct Prompt {
+pub struct HarmonyPrompt {
     system: RenderMessage,
     conversation: Conversation,
+    form: Form,
+    options: RenderOptions,
     /// Whether the developer message declares functions.
     ///
     /// The system message then mentions them.
@@ -40,12 +87,15 @@ pub(super) struct Prompt {
     opening: String,
 }
 
-impl Prompt {
+impl HarmonyPrompt {
     /// Creates the prompt of a request.
     ///
     /// # Errors
     /// Returns an error if the format cannot represent the conversation.
-    pub(super) fn new(request: &ModelRequest<'_>) -> Result<Self, ProviderError> {
+    pub fn new(
+        request: &ModelRequest<'_>,
+        options: &HarmonyPromptOptions,
+    ) -> Result<Self, ProviderError> {
         request.messages.iter().try_for_each(only_text)?;
         let offered = match request.tool_choice {
             ToolChoice::None => &[],
@@ -58,7 +108,7 @@ impl Prompt {
                 remaining,
             ),
             _ => (
-                RenderMessage::system(system_content(request, offered)?),
+                RenderMessage::system(system_content(request, offered, options)?),
                 request.messages,
             ),
         };
@@ -67,11 +117,13 @@ impl Prompt {
             .position(|message| message.role != MessageRole::System);
         let (instructions, turns) = remaining.split_at(first_turn.unwrap_or(remaining.len()));
         let (mut messages, has_functions) =
-            developer_messages(instructions, offered, request.response_schema);
+            developer_messages(instructions, offered, request.response_schema, options);
         messages.extend(turn_messages(turns));
         Ok(Self {
             system,
             conversation: Conversation::new(messages),
+            form: options.form,
+            options: RenderOptions::default().with_reasoning(options.reasoning),
             has_functions,
             opening,
         })
@@ -83,16 +135,17 @@ impl Prompt {
     }
 
     /// Renders the prompt as token ids of `o200k_harmony`.
-    pub(super) fn ids(&self) -> Result<Vec<u32>, ProviderError> {
+    ///
+    /// # Errors
+    /// Returns an error if a header of a message is not writable.
+    pub fn ids(&self) -> Result<Vec<u32>, ProviderError> {
         let mut renderer = Renderer::new();
-        let options = RenderOptions::default();
         let mut ids = Vec::new();
         renderer
-            .append_message(&self.system, self.has_functions, &options, &mut ids)
+            .append_message(&self.system, self.has_functions, &self.options, &mut ids)
             .map_err(|error| render_error(&error))?;
-        let form = Form::Completion(FrameRole::Assistant);
         renderer
-            .append(&self.conversation, form, &options, &mut ids)
+            .append(&self.conversation, self.form, &self.options, &mut ids)
             .map_err(|error| render_error(&error))?;
         let opening = logue_o200k::encode_with_specials(&self.opening, &SpecialSet::HARMONY);
         ids.extend(opening);
@@ -104,14 +157,12 @@ impl Prompt {
     /// # Errors
     /// Returns an error if the conversation contains a control token, which the server would
     /// interpret.
-    pub(super) fn text(&self) -> Result<String, ProviderError> {
-        let options = RenderOptions::default();
-        let form = Form::Completion(FrameRole::Assistant);
+    pub fn text(&self) -> Result<String, ProviderError> {
         let mut text = self
             .system
-            .to_text(self.has_functions, &options)
+            .to_text(self.has_functions, &self.options)
             .map_err(|error| render_error(&error))?;
-        let turns = self.conversation.to_text(form, &options);
+        let turns = self.conversation.to_text(self.form, &self.options);
         text.push_str(&turns.map_err(|error| render_error(&error))?);
         // The renderer rejects the tokens of the envelope; servers interpret these as well.
         for token in ["<|startoftext|>", "<|endoftext|>", "<|reserved_"] {
@@ -171,6 +222,7 @@ fn is_harmony_system(message: &ChatMessage) -> bool {
 fn system_content(
     request: &ModelRequest<'_>,
     offered: &[ToolDefinition],
+    options: &HarmonyPromptOptions,
 ) -> Result<SystemContent, ProviderError> {
     let effort = match request.settings.reasoning_effort.as_deref() {
         None | Some("medium") => ReasoningEffort::Medium,
@@ -183,6 +235,12 @@ fn system_content(
         }
     };
     let mut content = SystemContent::default().with_reasoning_effort(effort);
+    if let Some(identity) = &options.identity {
+        content = content.with_model_identity(identity);
+    }
+    if let Some(date) = &options.date {
+        content = content.with_current_date(date);
+    }
     let names: BTreeSet<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
     let mut browser = ToolNamespace::browser();
     browser
@@ -202,6 +260,7 @@ fn developer_messages(
     instructions: &[ChatMessage],
     offered: &[ToolDefinition],
     schema: Option<&Value>,
+    options: &HarmonyPromptOptions,
 ) -> (Vec<RenderMessage>, bool) {
     let texts: Vec<String> = instructions.iter().map(ChatMessage::text).collect();
     let is_harmony = texts.iter().any(|text| is_harmony_developer(text));
@@ -213,13 +272,14 @@ fn developer_messages(
         .map(function)
         .collect();
     let has_functions = !functions.is_empty()
-        || (!offered.is_empty() && declared.tools().iter().any(|tool| !tool.name.is_empty()));
+        || ((options.declared_tools || !offered.is_empty())
+            && declared.tools().iter().any(|tool| !tool.name.is_empty()));
     let mut messages = Vec::new();
     let mut text = None;
     if is_harmony {
         // The message has the trained layout and must not change by a byte.
         messages.extend(
-            texts
+            with_one_tools_section(texts)
                 .iter()
                 .map(|text| RenderMessage::developer(text.as_str())),
         );
@@ -239,6 +299,21 @@ fn developer_messages(
         messages.push(RenderMessage::developer(content));
     }
     (messages, has_functions)
+}
+
+/// Joins plain instructions and texts that are only a section of tools, as in the trained layout.
+fn with_one_tools_section(texts: Vec<String>) -> Vec<String> {
+    let is_section = |text: &String| text.starts_with(TOOLS);
+    let is_plain = |text: &String| !is_harmony_developer(text);
+    let is_joined = texts.iter().any(is_plain)
+        && texts.iter().any(is_section)
+        && texts.iter().all(|text| is_plain(text) || is_section(text));
+    if !is_joined {
+        return texts;
+    }
+    let (sections, plain): (Vec<_>, Vec<_>) = texts.into_iter().partition(is_section);
+    let (plain, sections) = (plain.join("\n\n"), sections.join("\n\n"));
+    vec![format!("{INSTRUCTIONS}\n\n{plain}\n\n{sections}")]
 }
 
 fn is_harmony_developer(text: &str) -> bool {
