@@ -76,11 +76,7 @@ impl Language {
         if !envelope {
             return Self::Chatmd;
         }
-        // An uncertain text may be a fragment of OpenChatML.
-        match detect(text).filter(|found| found.certain) {
-            Some(found) => Self::from(found.dialect),
-            None => Self::Openchatml,
-        }
+        detect(text).map_or(Self::Openchatml, |found| Self::from(found.dialect))
     }
 
     /// Returns the dialect, if the language determines it.

@@ -12,10 +12,12 @@
 //! 5. What only Harmony has: a text that begins inside a header (`<|channel|>` or `<|message|>`),
 //!    a role with a name (`user:ann`), a recipient after the channel, or white space before
 //!    `<|constrain|>`.
-//! 6. Other frames without a header: Harmony, which needs none; that is not certain, because a
+//! 6. Frames without a header, of which a complete one of the assistant names no channel: 2.2, where
+//!    that means `final`. Harmony requires a channel. That is not certain.
+//! 7. Other frames without a header: Harmony, which needs none; that is not certain, because a
 //!    fragment of OpenChatML may look the same.
-//! 7. `<|im_start|>` somewhere: as in 1, but not certain.
-//! 8. A gap to fill or files, with the tokens of 0.1 for them: 0.1.
+//! 8. `<|im_start|>` somewhere: as in 1, but not certain.
+//! 9. A gap to fill or files, with the tokens of 0.1 for them: 0.1.
 //!
 //! A text without any token is in none of them.
 
@@ -28,7 +30,7 @@ use crate::read::batch::parse;
 use crate::syntax::rules::Rules;
 use crate::syntax::scanner::Scanner;
 use crate::syntax::token::ControlToken;
-use crate::syntax::vocabulary::{FrameRole, RoleForm};
+use crate::syntax::vocabulary::{Channel, FrameRole, RoleForm};
 use crate::v0_1::Task;
 
 /// The result of [`detect`].
@@ -145,7 +147,18 @@ fn frames_without_version(content: &[u8], document: &Document<'_>) -> Option<Det
         || frames
             .into_iter()
             .any(|frame| only_in_harmony(document, frame));
+    if !harmony && document.frames().iter().any(is_final_without_channel) {
+        return Some(found(Dialect::V2_2, false));
+    }
     Some(found(Dialect::Harmony, harmony))
+}
+
+fn is_final_without_channel(frame: &Frame) -> bool {
+    frame.role() == FrameRole::Assistant
+        && !frame.is_stray()
+        && frame.is_complete()
+        && !frame.has_channel()
+        && frame.channel() == Channel::Final
 }
 
 fn only_in_2_2(frame: &Frame) -> bool {

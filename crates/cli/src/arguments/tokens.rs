@@ -79,8 +79,8 @@ pub(crate) struct DecodeArgs {
 /// Print the Harmony prompt of a conversation
 ///
 /// Prints the token ids of a request to a gpt-oss model, with the system and developer messages that
-/// `logue run -m harmony:` sends. A conversation with a system message of Harmony, and a text in
-/// Harmony, is rendered as it is. Several conversations give a line each. Losses are listed on
+/// `logue run -m harmony:` sends. A text in Harmony, or with a system message of Harmony, gets none
+/// in addition. The ids of several conversations are on separate lines. Losses are listed on
 /// standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

@@ -154,3 +154,24 @@ fn warnings_count_where_they_are_denied() {
     let same = run(folder.path(), ["check", "--format", "json", "a.md"]);
     assert_eq!((json.status, &json.stdout), (0, &same.stdout));
 }
+
+/// Every command reads a text without header and channels alike, and loses no answer.
+#[test]
+fn answers_without_a_channel_are_kept_by_every_command() {
+    let text = "<|start|>user<|message|>hi<|end|><|start|>assistant<|message|>hello<|end|>";
+    let folder = folder(&[("a.txt", text)]);
+    let outputs = [
+        run(folder.path(), ["view", "a.txt"]),
+        run(folder.path(), ["convert", "--to", "openai", "a.txt"]),
+        run(folder.path(), ["tokens", "render", "--text", "a.txt"]),
+    ];
+    for ran in outputs {
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert!(
+            ran.stdout.contains("hello"),
+            "{} {}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+}

@@ -301,7 +301,7 @@ fn developer_messages(
     (messages, has_functions)
 }
 
-/// Joins plain instructions and texts that are only a section of tools, as in the trained layout.
+/// Joins plain instructions and sections of tools, as in the trained layout.
 fn with_one_tools_section(texts: Vec<String>) -> Vec<String> {
     let is_section = |text: &String| text.starts_with(TOOLS);
     let is_plain = |text: &String| !is_harmony_developer(text);
