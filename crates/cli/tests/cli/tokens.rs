@@ -247,19 +247,15 @@ fn a_chatmd_document_is_refused_and_convert_is_named() {
     let text = "<config model=\"echo:\"/>\n<user>hi</user>\n";
     let folder = folder(&[("x.md", text), ("x.chatmd", text)]);
     for file in ["x.md", "x.chatmd"] {
-        for command in [["debug", "frames"]] {
-            let ran = run(folder.path(), command.iter().chain(&[file]));
-            assert_eq!(ran.status, 3, "{file}: {}{}", ran.stdout, ran.stderr);
-            assert_eq!(ran.stdout, "");
-            assert!(
-                ran.stderr.contains("error[E-SOURCE-READ]")
-                    && ran
-                        .stderr
-                        .contains(&format!("logue convert {file} --to ocml2.2")),
-                "{file}: {}",
-                ran.stderr
-            );
-        }
+        let ran = run(folder.path(), ["debug", "frames", file]);
+        assert_eq!(ran.status, 3, "{file}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.stdout, "");
+        let help = format!("logue convert {file} --to ocml2.2");
+        assert!(
+            ran.stderr.contains("error[E-SOURCE-READ]") && ran.stderr.contains(&help),
+            "{file}: {}",
+            ran.stderr
+        );
     }
 }
 
