@@ -14,6 +14,7 @@
 //! conversation: each step is written to the run's journal before any step that depends on it, and
 //! emitted as an event.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_graph::{
@@ -251,10 +252,14 @@ impl Shared {
         if let Some(continuation) = begun_continuation(ctx) {
             let budget = &assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
-            progress.recovered(continuation.recoveries);
+            progress.recovered(&continuation);
             if let Some(calls) = next_calls(ctx.state(), &continuation, &self.redaction)? {
                 self.require_runnable(calls.iter().map(|gated| &gated.call))?;
-                let update = Update::new().with(TURN, progress.to_json());
+                let mut update = Update::new().with(TURN, progress.to_json());
+                if calls.is_empty() {
+                    // The turn ends with the answer of a process that died.
+                    update = without_decision(update);
+                }
                 return Ok(with_calls(update, &calls));
             }
         }
@@ -407,7 +412,9 @@ impl Shared {
                 .signalled(ctx, &mut calls, &signal, redaction)
                 .await;
             // The calls were decided in an earlier part of the turn; its journal no longer exists.
-            let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
+            let stored = calls.iter();
+            let stored = stored.map(|gated| redacted_call(redaction.redact(), &gated.call));
+            let message = message_of(stored.map(Cow::into_owned).collect());
             ctx.journal(TurnNote::continuation_with_starts(&message))
                 .await?;
         }

@@ -4,6 +4,7 @@
 //! id of their invocation, and another invocation starts at zero.
 
 use logue_graph::{NodeError, State, Update};
+use logue_harness::chat::Continuation;
 use logue_message::{ChatMessage, Content, ToolCall};
 use logue_model::FinishReason;
 use serde_json::{Map, Value, json};
@@ -77,9 +78,13 @@ impl Progress {
     }
 
     /// Counts the requests of processes that died: each may have made one that it did not note.
-    pub(crate) fn recovered(&mut self, recoveries: u64) {
+    ///
+    /// The state may have the counts of another turn, so the approvals of this one are counted again.
+    pub(crate) fn recovered(&mut self, continuation: &Continuation) {
+        let recoveries = continuation.recoveries;
         self.requests += recoveries.saturating_sub(self.recoveries);
         self.recoveries = recoveries;
+        self.approvals = self.approvals.max(continuation.suspensions);
     }
 
     /// Returns the counts as a field of the state.

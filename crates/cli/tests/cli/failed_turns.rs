@@ -4,7 +4,7 @@ use serde_json::json;
 use testkit::{Answer, Reply};
 
 use crate::program::run;
-use crate::resumed::{DEPLOY, KEYED, ask, call, prepared, runs, server, status, text};
+use crate::resumed::{DEPLOY, KEYED, ask, call, prepared, runs, server, status, suspended, text};
 use crate::send::show;
 
 #[test]
@@ -120,4 +120,50 @@ fn other_calls_and_later_messages_run_as_before() {
         );
     }
     assert_eq!(runs(folder.path()), "ran\nran\nran\n");
+}
+
+/// Names what runs.
+const NAMED: &str = "echo $1 >> runs\n";
+
+fn call_of(word: &str) -> Reply {
+    let arguments = json!({ "arguments": [word] }).to_string();
+    Reply::Answer(Answer::text("").with_call("c1", "deploy", arguments))
+}
+
+/// A signal that was given decides nothing that its turn asks later.
+#[test]
+fn each_question_of_a_turn_has_its_own_signal() {
+    let hello = ["send", "s", "hello"];
+    for between in [true, false] {
+        let mut replies = vec![call_of("asked"), status(503)];
+        replies.extend(between.then(|| text("hi")));
+        replies.extend([call_of("later"), text("fine")]);
+        let server = server(replies);
+        let folder = prepared(NAMED);
+        let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+        let first = suspended(folder.path(), &server, &asking);
+        let approve = ["signal", &first, "--approve"];
+        let failed = ask(folder.path(), &server, &approve);
+        assert_eq!(failed.status, 4, "{}", failed.stderr);
+        let second = if between {
+            assert_eq!(ask(folder.path(), &server, &hello).status, 0);
+            suspended(folder.path(), &server, &KEYED)
+        } else {
+            // The signal tries the turn again.
+            suspended(folder.path(), &server, &approve)
+        };
+        assert_ne!(first, second);
+        for again in [&approve[..], &approve[..], &KEYED[..]] {
+            assert_eq!(suspended(folder.path(), &server, again), second);
+            assert_eq!(runs(folder.path()), "asked\n");
+        }
+        let done = ask(folder.path(), &server, &["signal", &second, "--approve"]);
+        assert_eq!(
+            (done.status, done.stdout.as_str()),
+            (0, "fine\n"),
+            "{}",
+            done.stderr
+        );
+        assert_eq!(runs(folder.path()), "asked\nlater\n");
+    }
 }

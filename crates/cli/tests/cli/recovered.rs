@@ -144,6 +144,38 @@ fn a_decision_counts_for_no_later_call_of_a_recovered_turn() {
     }
 }
 
+/// The next turn asks again, also that of a copy of the session.
+#[test]
+fn a_decision_ends_with_its_turn() {
+    let later = || {
+        let answer = Answer::text("And this.");
+        Reply::Answer(answer.with_call("c2", "deploy", r#"{"arguments":["later"]}"#))
+    };
+    for (script, in_tool) in [("echo $1 >> runs\nsleep 30\n", true), (DEPLOY, false)] {
+        let mut replies = vec![call()];
+        replies.extend((!in_tool).then_some(Reply::Silent));
+        replies.extend([text("fine"), later(), later()]);
+        let server = server(replies);
+        let folder = prepared(script);
+        let asking = [&KEYED[..], &["--permission", "deploy=ask"]].concat();
+        let signal = suspended(folder.path(), &server, &asking);
+        let approve = ["signal", &signal, "--approve"];
+        if in_tool {
+            kill_in_the_tool(folder.path(), &server, &approve);
+        } else {
+            kill_in_a_request(folder.path(), &server, &approve, 2);
+        }
+        let ran = ask(folder.path(), &server, &approve);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let forked = ask(folder.path(), &server, &["sessions", "fork", "s", "copy"]);
+        assert_eq!(forked.status, 0, "{}", forked.stderr);
+        for session in ["s", "copy"] {
+            suspended(folder.path(), &server, &["send", session, "next"]);
+        }
+        assert_eq!(runs(folder.path()).lines().count(), 1);
+    }
+}
+
 #[test]
 fn an_interrupted_edited_call_counts_with_both_versions() {
     let slow = "echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n";

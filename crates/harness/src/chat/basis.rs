@@ -3,7 +3,7 @@
 use logue_message::{ChatMessage, ToolCall};
 use serde_json::{Map, Value};
 
-use crate::store::{ClaimedEntry, EntryPayload, StoreError};
+use crate::store::{ClaimedEntry, EntryPayload, StoreError, SuspensionFilter};
 
 use super::builder::MAX_RECOVERIES;
 use super::continuation::{Continuation, calls_from_json};
@@ -28,6 +28,8 @@ pub(super) struct TurnBasis {
     pub(super) continued: bool,
     /// The calls that it may not repeat without a person.
     pub(super) guarded: Vec<ToolCall>,
+    /// The number of times that it has been suspended.
+    pub(super) suspensions: u64,
     /// The calls of the history that it runs first, until its journal contains them.
     pub(super) unnoted: Vec<ToolCall>,
 }
@@ -51,7 +53,11 @@ impl<E: Send + 'static> Inner<E> {
                 let message = basis.first_message().ok().flatten();
                 basis.guarded = opened.failed.guarded(message.as_ref(), None);
             }
-            Some(EntryPayload::Resume { .. }) => basis.resumed = true,
+            Some(EntryPayload::Resume { .. }) => {
+                basis.resumed = true;
+                let own = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+                basis.suspensions = self.suspensions_of(session, own).await?;
+            }
             Some(EntryPayload::Continue {
                 invocation_id,
                 said,
@@ -61,6 +67,7 @@ impl<E: Send + 'static> Inner<E> {
                 ..
             }) => {
                 basis.continued = true;
+                basis.suspensions = self.suspensions_of(session, invocation_id).await?;
                 basis.guarded = calls_from_json(guarded);
                 basis.said = *said;
                 let others = opened.failed.guarded(None, Some(invocation_id));
@@ -85,6 +92,19 @@ impl<E: Send + 'static> Inner<E> {
             None => {}
         }
         Ok(basis)
+    }
+
+    /// The number of times that a turn has been suspended.
+    async fn suspensions_of(&self, session: &str, invocation_id: &str) -> Result<u64, Failure> {
+        let filter = SuspensionFilter {
+            session: Some(session.to_owned()),
+            signal_id: None,
+            status: None,
+        };
+        let all = self.store.suspensions(filter).await;
+        let all = all.map_err(|error| Failure::load(&error))?;
+        let own = all.iter().filter(|one| one.invocation_id == invocation_id);
+        Ok(own.count() as u64)
     }
 
     /// Makes a turn say its message again, after others in the session.
@@ -169,6 +189,7 @@ impl TurnBasis {
             recoveries: taken as u64,
             open_calls: open.into_iter().map(|call| call.id).collect(),
             guarded,
+            suspensions: self.suspensions,
         };
         continuation.to_metadata()
     }

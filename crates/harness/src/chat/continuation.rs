@@ -10,6 +10,7 @@ const KEY: &str = "continuation";
 const RECOVERIES: &str = "recoveries";
 const OPEN_CALLS: &str = "open_calls";
 const GUARDED: &str = "guarded";
+const SUSPENSIONS: &str = "suspensions";
 
 /// The data of a turn that continues, from the metadata of its run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,10 @@ pub struct Continuation {
     pub open_calls: Vec<String>,
     /// The calls with an unknown outcome, which no equal call may repeat without a person.
     pub guarded: Vec<ToolCall>,
+    /// The number of times that the turn has been suspended.
+    ///
+    /// A signal id that contains the next number is not used twice.
+    pub suspensions: u64,
 }
 
 impl Continuation {
@@ -39,6 +44,7 @@ impl Continuation {
             recoveries: value.get(RECOVERIES).and_then(Value::as_u64).unwrap_or(0),
             open_calls: ids.map(str::to_owned).collect(),
             guarded: list(GUARDED).filter_map(call_from_json).collect(),
+            suspensions: value.get(SUSPENSIONS).and_then(Value::as_u64).unwrap_or(0),
         })
     }
 
@@ -47,6 +53,7 @@ impl Continuation {
             RECOVERIES: self.recoveries,
             OPEN_CALLS: self.open_calls,
             GUARDED: calls_to_json(&self.guarded),
+            SUSPENSIONS: self.suspensions,
         });
         Map::from_iter([(KEY.to_owned(), value)])
     }
