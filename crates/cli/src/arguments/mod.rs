@@ -37,9 +37,9 @@ pub(crate) use rewrite::{FixArgs, FmtArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scan::ScanArgs;
 pub(crate) use sessions::{
-    BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, PruneArgs,
-    RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SendArgs, SessionsCommand,
-    ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
+    BackupArgs, Busy, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs,
+    PruneArgs, RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SendArgs,
+    SessionsCommand, ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
 };
 pub(crate) use start_role::StartRole;
 pub(crate) use tokens::{CountArgs, DecodeArgs, EncodeArgs, RenderArgs, TokensCommand};

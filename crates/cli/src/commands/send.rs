@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use logue_agent::TurnEvent;
-use logue_harness::chat::{ChatHarness, SendOptions};
+use logue_harness::chat::{ChatHarness, SendOptions, TurnStream, UnfinishedTurn};
 use logue_harness::{Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use serde_json::json;
 
-use crate::arguments::SendArgs;
+use crate::arguments::{Busy, SendArgs};
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
@@ -29,21 +29,35 @@ pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
     report_outcome(&output, &arguments.store, base_url, ended)
 }
 
-/// Returns whether a message repeats that of a failed turn whose tools ran.
+/// Continues a turn with the same message that failed or whose process died.
 ///
-/// Such a turn continues, so that its tools do not run again. A message with a key is known by it.
-async fn is_same_command(
+/// A turn that failed counts if its tools ran, so that they do not run again. A message with a key
+/// is known by it.
+async fn same_command(
     chat: &ChatHarness<TurnEvent>,
     session: &str,
     message: &ChatMessage,
-    options: &SendOptions,
-) -> Result<bool, CliError> {
-    if options.idempotency_key.is_some() {
-        return Ok(false);
+    arguments: &SendArgs,
+) -> Result<Option<TurnStream<TurnEvent>>, CliError> {
+    if arguments.idempotency_key.is_some() {
+        return Ok(None);
+    }
+    // Another policy is about a turn that runs.
+    if matches!(arguments.busy, Busy::Enqueue) {
+        let interrupted = chat.interrupted(session, message).await;
+        let interrupted = interrupted.map_err(|error| store_failure(&error))?;
+        if let Some(entry) = interrupted {
+            return Ok(Some(chat.entry_streaming(session, entry)));
+        }
     }
     let unfinished = chat.unfinished(session).await;
     let unfinished = unfinished.map_err(|error| store_failure(&error))?;
-    Ok(unfinished.is_some_and(|turn| turn.resumable && turn.message.as_ref() == Some(message)))
+    let is_same = |turn: &UnfinishedTurn| turn.resumable && turn.message.as_ref() == Some(message);
+    if !unfinished.as_ref().is_some_and(is_same) {
+        return Ok(None);
+    }
+    let turn = chat.retry_streaming(session).await;
+    turn.map(Some).map_err(|error| not_retried(&error))
 }
 
 fn turn(
@@ -106,12 +120,15 @@ fn turn(
             options = options.with_idempotency_key(key);
         }
         let message = chat.redacted(ChatMessage::user(message));
-        if is_same_command(&chat, session, &message, &options).await? {
-            let turn = chat.retry_streaming(session).await;
-            let turn = turn.map_err(|error| not_retried(&error))?;
-            return Ok(watch(turn, output, session, arguments.crash.policy(settings)).await);
-        }
-        let turn = chat.send_streaming_with(session, message, options);
+        let same = same_command(&chat, session, &message, arguments);
+        let same = match until_signal(same).await {
+            Ok(same) => same?,
+            Err(exit) => return Ok(Ended::Signalled(exit)),
+        };
+        let turn = match same {
+            Some(turn) => turn,
+            None => chat.send_streaming_with(session, message, options),
+        };
         Ok(watch(turn, output, session, arguments.crash.policy(settings)).await)
     });
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.

@@ -4,7 +4,9 @@ use serde_json::json;
 use testkit::{Answer, Reply};
 
 use crate::program::run;
-use crate::resumed::{DEPLOY, KEYED, ask, call, prepared, runs, server, status, suspended, text};
+use crate::resumed::{
+    DEPLOY, KEYED, ask, call, kill_in_the_tool, prepared, runs, server, status, suspended, text,
+};
 use crate::send::show;
 
 #[test]
@@ -166,4 +168,49 @@ fn each_question_of_a_turn_has_its_own_signal() {
         );
         assert_eq!(runs(folder.path()), "asked\nlater\n");
     }
+}
+
+#[test]
+fn the_same_command_continues_a_killed_turn() {
+    for again in [&SHIP[..], &["send", "s", "ship it"]] {
+        let server = server(vec![
+            call_of("one"),
+            text("fine"),
+            call_of("one"),
+            text("again"),
+        ]);
+        let folder = prepared("echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n");
+        kill_in_the_tool(folder.path(), &server, &SHIP);
+        for (answer, ran_so_far, messages) in [("fine\n", "one\n", 4), ("again\n", "one\none\n", 8)]
+        {
+            let ran = ask(folder.path(), &server, again);
+            assert_eq!(
+                (ran.status, ran.stdout.as_str()),
+                (0, answer),
+                "{}",
+                ran.stderr
+            );
+            assert_eq!(runs(folder.path()), ran_so_far);
+            let shown = show(folder.path(), "s");
+            assert_eq!(shown["messages"].as_array().unwrap().len(), messages);
+        }
+        // After an answer the same message is a new one.
+        assert_eq!(server.received().len(), 4);
+    }
+}
+
+#[test]
+fn other_messages_do_not_continue_a_killed_turn() {
+    let server = server(vec![call_of("one"), text("fine"), text("hi")]);
+    let folder = prepared("echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n");
+    kill_in_the_tool(folder.path(), &server, &SHIP);
+    let ran = ask(folder.path(), &server, &["send", "s", "hello"]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "hi\n"),
+        "{}",
+        ran.stderr
+    );
+    let shown = show(folder.path(), "s");
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 6, "{shown}");
 }

@@ -92,10 +92,7 @@ impl<E: Send + 'static> ChatHarness<E> {
             Some(EntryPayload::Message { message }) => ChatMessage::from_json(&message).ok(),
             Some(EntryPayload::Resume { .. }) => None,
             work => match said(&failed, work.as_ref()) {
-                Some(said) => {
-                    let messages = inner.messages(session_id, said, said + 1).await?;
-                    messages.into_iter().next()
-                }
+                Some(said) => inner.message_at(session_id, said).await?,
                 None => None,
             },
         };
@@ -107,9 +104,63 @@ impl<E: Send + 'static> ChatHarness<E> {
             resumable: failed.body.get(RESUMABLE).is_some(),
         }))
     }
+
+    /// The entry of a turn that answers `message` and whose process died.
+    ///
+    /// Waits until the lease of a dead owner is over. `None` if a live owner runs the turn, or if it
+    /// has not begun. [`entry_streaming`](Self::entry_streaming) continues it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn interrupted(
+        &self,
+        session_id: &str,
+        message: &ChatMessage,
+    ) -> Result<Option<u64>, StoreError> {
+        let inner = &self.inner;
+        let lock = inner.lock_of(session_id);
+        let _turn = lock.lock().await;
+        if inner.begun(session_id, message).await?.is_none() {
+            return Ok(None);
+        }
+        let Some(lease) = inner.lease_of_dead_owner(session_id).await? else {
+            return Ok(None);
+        };
+        // Its owner may have ended it in between.
+        let found = inner.begun(session_id, message).await;
+        drop(inner.store.release(&lease).await);
+        found
+    }
 }
 
 impl<E: Send + 'static> Inner<E> {
+    /// The first entry of the inbox, if its turn has begun and answers `message`.
+    async fn begun(&self, session: &str, message: &ChatMessage) -> Result<Option<u64>, StoreError> {
+        let inbox = self.store.inbox(session).await?;
+        let first = inbox.into_iter().next();
+        let Some(first) = first.filter(|first| first.state == EntryState::Running) else {
+            return Ok(None);
+        };
+        let answered = match first.work {
+            Some(EntryPayload::Message { message }) => ChatMessage::from_json(&message).ok(),
+            Some(EntryPayload::Continue {
+                said: Some(said), ..
+            }) => self.message_at(session, said).await?,
+            _ => None,
+        };
+        Ok((answered.as_ref() == Some(message)).then_some(first.entry))
+    }
+
+    /// The message at a position of the history.
+    async fn message_at(
+        &self,
+        session: &str,
+        position: u64,
+    ) -> Result<Option<ChatMessage>, StoreError> {
+        let messages = self.messages(session, position, position + 1).await?;
+        Ok(messages.into_iter().next())
+    }
+
     /// The outcome of the latest entry, if it failed.
     async fn latest_failed(&self, session: &str) -> Result<Option<StoredOutcome>, StoreError> {
         let info = self.store.session(session).await?;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::store::{
-    EnqueueResult, EntryPayload, EntryState, LeaseResult, NewEntry, StoreError, SuspensionFilter,
-    SuspensionStatus,
+    EnqueueResult, EntryPayload, EntryState, Lease, LeaseResult, NewEntry, StoreError,
+    SuspensionFilter, SuspensionStatus,
 };
 
 use super::failure::Failure;
@@ -58,26 +58,12 @@ impl<E: Send + 'static> ChatHarness<E> {
         let lock = inner.lock_of(session_id);
         let _turn = lock.lock().await;
         inner.end_waits(session_id, false).await?;
-        let mut seen = None;
-        loop {
-            let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);
-            let acquired = inner.store.acquire(session_id, &inner.owner, now, ttl);
-            match acquired.await? {
-                LeaseResult::Lease(lease) => {
-                    let worked = inner.drain(&lease).await;
-                    drop(inner.store.release(&lease).await);
-                    return worked.map(Some);
-                }
-                // A live owner renews its lease.
-                LeaseResult::Held { until, .. } if seen.is_some_and(|seen| seen != until) => {
-                    return Ok(None);
-                }
-                LeaseResult::Held { until, .. } => {
-                    seen = Some(until);
-                    inner.clock.sleep(inner.settings.config.poll).await;
-                }
-            }
-        }
+        let Some(lease) = inner.lease_of_dead_owner(session_id).await? else {
+            return Ok(None);
+        };
+        let worked = inner.drain(&lease).await;
+        drop(inner.store.release(&lease).await);
+        worked.map(Some)
     }
 
     /// Processes the pending inbox entries of a session without adding one.
@@ -106,6 +92,31 @@ impl<E: Send + 'static> ChatHarness<E> {
 }
 
 impl<E: Send + 'static> Inner<E> {
+    /// Waits until the lease of a dead owner is over.
+    ///
+    /// `None` if a live owner has the session.
+    pub(super) async fn lease_of_dead_owner(
+        &self,
+        session: &str,
+    ) -> Result<Option<Lease>, StoreError> {
+        let mut seen = None;
+        loop {
+            let (now, ttl) = (self.clock.now(), self.settings.config.lease);
+            let acquired = self.store.acquire(session, &self.owner, now, ttl);
+            match acquired.await? {
+                LeaseResult::Lease(lease) => return Ok(Some(lease)),
+                // A live owner renews its lease.
+                LeaseResult::Held { until, .. } if seen.is_some_and(|seen| seen != until) => {
+                    return Ok(None);
+                }
+                LeaseResult::Held { until, .. } => {
+                    seen = Some(until);
+                    self.clock.sleep(self.settings.config.poll).await;
+                }
+            }
+        }
+    }
+
     /// Puts a message into the inbox, after every check.
     pub(super) async fn accept(
         &self,
