@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use logue_agent::{
     Permission, TurnEnd, edited_approval_payload,
 };
 use logue_harness::chat::{ChatTurnOutcome, Redact, SignalTarget};
-use logue_harness::store::{LeaseResult, MemoryStore, Store as _};
+use logue_harness::store::{
+    Commit, Lease, LeaseResult, MemoryStore, Store, StoreLayer, StoreResult,
+};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_model::{EndpointOptions, HttpProvider, WireFormat};
@@ -85,6 +88,58 @@ async fn a_signal_replaces_the_arguments_of_a_call() {
     let category = other.unwrap_err().category();
     assert_eq!(category, "signal_contradicts_earlier");
     assert_eq!(*deployed.lock().unwrap(), ["web"]);
+}
+
+/// A store that does not answer once its turns end.
+#[derive(Default)]
+struct Stuck {
+    inner: MemoryStore,
+    is_stuck: AtomicBool,
+}
+
+impl StoreLayer for Stuck {
+    fn forward<'a, T: Send + 'static>(
+        &'a self,
+        operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
+    ) -> StoreResult<'a, T> {
+        operation(&self.inner)
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        if self.is_stuck.load(Ordering::SeqCst) {
+            return Box::pin(std::future::pending());
+        }
+        Store::commit(&self.inner, lease, commit)
+    }
+}
+
+/// The answer of a turn may be in its journal when its process dies.
+#[tokio::test]
+async fn no_decision_stays_in_a_session_whose_process_died_after_the_answer() {
+    let server = server();
+    let (agent, deployed) = agent(&server);
+    let agent = agent.build().unwrap();
+    let store = Arc::new(Stuck::default());
+    let chat = agent.sessions(Arc::<Stuck>::clone(&store)).unwrap();
+    let outcome = chat.send("s", ChatMessage::user("go")).await;
+    let ChatTurnOutcome::Suspended(turn) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let target = SignalTarget::Signal(&turn.signal_descriptor.signal_id);
+    let edit = edited_approval_payload([("c1".to_owned(), json!({"service": "web"}))]);
+    store.is_stuck.store(true, Ordering::SeqCst);
+    let signalled = tokio::time::timeout(Duration::from_secs(2), chat.signal(target, edit));
+    assert!(signalled.await.is_err(), "the turn ended");
+    assert_eq!(server.received().len(), 2);
+    store.is_stuck.store(false, Ordering::SeqCst);
+    assert_eq!(chat.recover("s").await.unwrap(), Some(1));
+    assert_eq!(server.received().len(), 2, "the model was asked again");
+    assert_eq!(*deployed.lock().unwrap(), ["web"]);
+    let info = Store::session(&*store, "s").await.unwrap().unwrap();
+    for field in ["approval", "edits"] {
+        let value = info.fields.get(field).unwrap_or(&serde_json::Value::Null);
+        assert!(value.is_null(), "{field}: {value}");
+    }
 }
 
 /// Edits every call, after an edit that is not accepted.
