@@ -213,6 +213,9 @@ fn a_page_that_cannot_be_read_is_a_fault_and_the_rest_is_checked() {
             "{}",
             verified.stdout
         );
+        let text = &verified.stdout;
+        assert!(text.contains("sessions export"), "{text}");
+        assert!(!text.contains("sessions repair"), "{text}");
         found += usize::from(
             verified.stdout.contains("`s`: message") && !verified.stdout.contains("`t`: "),
         );

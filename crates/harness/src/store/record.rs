@@ -464,7 +464,7 @@ pub struct IntegrityFault {
     /// The session; `None` if the fault is of the store as a whole.
     pub session: Option<String>,
     /// The kind of the record: `message`, `entry`, `work`, `note`, `suspension`, `outcome`, `audit`,
-    /// `field`, `label`, `session`, `index` or `file`.
+    /// `field`, `label`, `session`, `index`, `file`, or `page` for what no repair can mend.
     pub record: &'static str,
     /// The position within the session, from 0 for messages and from 1 for entries.
     pub position: Option<u64>,

@@ -111,7 +111,10 @@ pub(super) fn replace(
             change(&format!("body = '{QUARANTINED}'"))?;
             put_near(conn, row)
         }
-        "audit" => change(&format!("body = '{QUARANTINED}'")),
+        "audit" => change(&format!(
+            "body = '{QUARANTINED}', at = max(at, 0),
+             invocation = CASE WHEN is_id(invocation) THEN invocation ELSE 'unknown' END"
+        )),
         // The numbers of the session are counted again afterwards.
         "session" => Ok(()),
         _ => {
@@ -134,9 +137,12 @@ fn put_near(conn: &Connection, row: &DamagedRow) -> SqliteResult<()> {
     let journal = "sid = ?1 AND CAST(invocation AS BLOB) = ?2";
     let end: i64 = conn
         .prepare_cached(&format!(
-            "SELECT ifnull(max(seq) + 1, 0) FROM note WHERE {journal} AND seq BETWEEN 0 AND ?3 - 1"
+            "SELECT ifnull(max(seq) + 1, 0) FROM note
+             WHERE {journal} AND seq BETWEEN 0 AND CASE WHEN ?3 < 0 THEN ?4 ELSE ?3 - 1 END"
         ))?
-        .query_row(params![sid, invocation, seq], |row| row.get(0))?;
+        .query_row(params![sid, invocation, seq, i64::MAX - 1], |row| {
+            row.get(0)
+        })?;
     if (0..=end.saturating_add(MAX_GAP)).contains(seq) {
         return Ok(());
     }
@@ -331,11 +337,19 @@ pub(super) fn repair_entry(
         .query_row([place], |row| row.get(0))?;
     // Its key may have been another one, under which its message would run again.
     mark_lost_labels(conn, sid)?;
+    conn.prepare_cached(
+        "UPDATE entry SET key = CASE WHEN is_id(key) THEN key END,
+             digest = CASE WHEN is_id(key) AND is_id(digest) THEN digest END,
+             accepted_at = max(accepted_at, 0)
+         WHERE pos = ?1",
+    )?
+    .execute([place])?;
     let outcome = lost("the stored entry was damaged and is in quarantine");
     if *place <= settled || (*place == settled + 1 && has_begun) {
         conn.prepare_cached(
             "UPDATE entry SET cancel = NULL, kind = 1, replies_from = ?2, replies_to = ?2,
-                 invocation = ifnull(invocation, 'unknown'), body = ?3, at = ?4
+                 invocation = CASE WHEN is_id(invocation) THEN ifnull(invocation, 'unknown')
+                     ELSE 'unknown' END, body = ?3, at = ?4
              WHERE pos = ?1",
         )?
         .execute(params![

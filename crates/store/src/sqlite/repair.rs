@@ -18,8 +18,8 @@ use super::quarantine::{
 use super::seal::{self, AUDIT, ENTRY, FIELD, LABEL, MESSAGE, NOTE, SESSION, SUSPENSION, WORK};
 use super::tally::{self, Tally};
 use super::verify::{
-    DamagedRow, ENTRY_RULES, INCONSISTENT, INVALID_LEASE, MAX_EPOCH, damaged_rows, entry_rows,
-    missing_rows, rows_with, sessions, verify,
+    DamagedRow, ENTRY_RULES, INCONSISTENT, INVALID_LEASE, MAX_EPOCH, NO_INVOCATION, NO_SIGNAL,
+    damaged_rows, entry_rows, missing_rows, rows_with, sessions, verify,
 };
 use super::{message_body, restore, schema};
 
@@ -166,6 +166,11 @@ fn foreign_sessions(
 ) -> SqliteResult<()> {
     let problem = format!("has a number outside 1 to {MAX_SESSION}");
     let outside = format!("sid NOT BETWEEN 1 AND {MAX_SESSION}");
+    // Entries are numbered from 1, so no session would have this one.
+    for sealed in [WORK, ENTRY] {
+        let removed = remove(conn, sealed, "pos & 0xffffffff = 0", "has position 0", now)?;
+        report.quarantined.extend(removed);
+    }
     for sealed in [FIELD, LABEL, NOTE, SUSPENSION, SESSION] {
         let removed = remove(conn, sealed, &outside, &problem, now)?;
         report.quarantined.extend(removed);
@@ -277,6 +282,7 @@ fn one(
     if !is_sound {
         count_again(conn, sid)?;
     }
+    lost_notes = lost_notes.max(0) + remove_notes(conn, sid, session, report, now)?;
     quarantine_rows(conn, sid, session, report, now)?;
     if has_lost_labels || lost_notes > 0 {
         mark_lost_labels(conn, sid)?;
@@ -296,6 +302,22 @@ fn one(
             .push(restore::settle(conn, sid, is_sound, fault)?);
     }
     Ok(())
+}
+
+/// Moves the notes to quarantine with an invalid invocation; returns their number.
+fn remove_notes(
+    conn: &Connection,
+    sid: i64,
+    session: &str,
+    report: &mut RepairReport,
+    now: Timestamp,
+) -> SqliteResult<i64> {
+    let condition = format!("sid = {sid} AND {NO_INVOCATION}");
+    let removed = remove(conn, NOTE, &condition, "has an invalid invocation", now)?;
+    let count = i64::try_from(removed.len()).unwrap_or(i64::MAX);
+    let removed = removed.into_iter().map(|fault| fault.in_session(session));
+    report.quarantined.extend(removed);
+    Ok(count)
 }
 
 /// Moves the rows of a session with wrong checksums to quarantine.
@@ -334,6 +356,8 @@ fn invalid_rows(
         (NOTE, "NOT json_valid(body)", json),
         (FIELD, "NOT json_valid(value)", json),
         (LABEL, "NOT json_valid(value)", json),
+        (AUDIT, NO_INVOCATION, "has an invalid invocation"),
+        (SUSPENSION, NO_SIGNAL, "has an invalid invocation or signal"),
         (SUSPENSION, INCONSISTENT, "disagrees with its entry"),
     ];
     let mut rows = Vec::new();

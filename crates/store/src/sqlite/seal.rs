@@ -5,9 +5,10 @@
 //! can compute it anew.
 
 use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{FromSql as _, ValueRef};
 use rusqlite::{Connection, ToSql};
 
+use super::column::Id;
 use super::error::SqliteResult;
 
 /// A table with checksums.
@@ -116,12 +117,16 @@ pub(super) const AUDIT: Sealed = Sealed {
     name: "NULL",
 };
 
-/// Makes `row_sum(column, …)` available to statements of this connection.
+/// Makes `row_sum(column, …)` and `is_id(column)` available to statements of this connection.
 pub(super) fn register(conn: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
-    conn.create_scalar_function("row_sum", -1, flags, |context| Ok(row_sum(context)))
+    conn.create_scalar_function("row_sum", -1, flags, |context| Ok(row_sum(context)))?;
+    conn.create_scalar_function("is_id", 1, flags, |context| {
+        let value = context.get_raw(0);
+        Ok(value == ValueRef::Null || Id::column_result(value).is_ok())
+    })
 }
 
 /// Stores the checksum of changed rows: those of `sealed` that satisfy `condition`.
@@ -206,4 +211,62 @@ fn add(sum: &mut crc32fast::Hasher, kind: u8, bytes: &[u8]) {
     sum.update(&[kind]);
     sum.update(&bytes.len().to_le_bytes());
     sum.update(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use logue_harness::Timestamp;
+    use rusqlite::Connection;
+
+    use super::super::{migration, repair, tally, verify};
+
+    /// A checksum that an earlier repair stored does not hide an impossible id.
+    #[test]
+    fn sealed_rows_with_impossible_values_are_repaired() {
+        for change in [
+            "UPDATE entry SET key = x'79'",
+            "UPDATE entry SET digest = CAST(x'ff' AS TEXT)",
+            "UPDATE entry SET invocation = 5",
+            "UPDATE entry SET accepted_at = -1",
+            "UPDATE entry SET at = -1",
+            "UPDATE note SET invocation = x'79'",
+            "UPDATE audit SET invocation = 1.5",
+            "UPDATE suspension SET invocation = x'79'",
+            "UPDATE suspension SET signal_id = x'79'",
+        ] {
+            let conn = Connection::open_in_memory().unwrap();
+            super::register(&conn).unwrap();
+            migration::migrate(&conn, "memory".as_ref()).unwrap();
+            tally::watch(&conn).unwrap();
+            conn.execute_batch(
+                "INSERT INTO session (sid, id, epoch, created_at, updated_at, entries, cursor)
+                     VALUES (1, 's', 0, 0, 0, 1, 1);
+                 INSERT INTO entry (pos, resumes, key, invocation, accepted_at, kind, replies_from,
+                     replies_to, at) VALUES (1 << 32 | 1, 1, 'k', 'i', 0, 1, 0, 0, 0);
+                 INSERT INTO note VALUES (1, 'i', 0, '{}', 0);
+                 INSERT INTO audit VALUES (1 << 32, 'i', '{}', 0, 0);
+                 INSERT INTO suspension (num, invocation, sid, signal_id, status, entry, since)
+                     VALUES (1, 'i', 1, 'g', 1, 1, 0)",
+            )
+            .unwrap();
+            let seal = || {
+                for sealed in super::TABLES {
+                    super::seal(&conn, *sealed, "true", &[]).unwrap();
+                }
+            };
+            let faults = || {
+                verify::verify(&conn, "memory".as_ref(), None)
+                    .unwrap()
+                    .faults
+            };
+            seal();
+            assert_eq!(faults(), [], "{change}");
+            conn.execute_batch(change).unwrap();
+            seal();
+            assert_eq!(faults().len(), 1, "{change}: {:#?}", faults());
+            let report = repair::repair(&conn, "memory".as_ref(), Timestamp(1)).unwrap();
+            assert!(!report.quarantined.is_empty(), "{change}");
+            assert_eq!(faults(), [], "{change}");
+        }
+    }
 }

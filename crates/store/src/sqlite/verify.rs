@@ -58,6 +58,16 @@ pub(super) fn verify(
             Ok(())
         })
     });
+    faults.extend(file(conn, path));
+    report.faults.append(&mut faults);
+    Ok(report)
+}
+
+/// Checks the pages and indexes of the file.
+///
+/// A repair needs sound pages, so the faults of a file with damaged ones are of the record `page`.
+fn file(conn: &Connection, path: &Path) -> Vec<IntegrityFault> {
+    let mut faults = Vec::new();
     attempt("file", &mut faults, |faults| {
         each(conn, "PRAGMA integrity_check(20)", |row| {
             let found: String = row.get(0)?;
@@ -68,8 +78,17 @@ pub(super) fn verify(
             Ok(())
         })
     });
-    report.faults.append(&mut faults);
-    Ok(report)
+    if !faults.is_empty() && !has_sound_pages(conn) {
+        for fault in &mut faults {
+            fault.record = "page";
+        }
+    }
+    faults
+}
+
+fn has_sound_pages(conn: &Connection) -> bool {
+    let found = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    found.is_ok_and(|found| found == "ok")
 }
 
 /// Runs a check; its failure is a fault, once.
@@ -309,7 +328,15 @@ fn counts(conn: &Connection, sid: i64, faults: &mut Vec<IntegrityFault>) -> Sqli
 }
 
 /// The conditions of entries that break a rule, with the problems.
-pub(super) const ENTRY_RULES: [(&str, &str); 7] = [
+pub(super) const ENTRY_RULES: [(&str, &str); 9] = [
+    (
+        "has an invalid key, digest or invocation",
+        "NOT is_id(key) OR NOT is_id(digest) OR NOT is_id(invocation)",
+    ),
+    (
+        "has a negative number",
+        "min(accepted_at, ifnull(at, 0), ifnull(replies_from, 0), ifnull(replies_to, 0)) < 0",
+    ),
     (
         "is settled without a complete outcome",
         "pos & 0xffffffff <= SETTLED AND (kind IS NULL OR at IS NULL OR invocation IS NULL
@@ -341,6 +368,12 @@ pub(super) const ENTRY_RULES: [(&str, &str); 7] = [
         "body IS NOT NULL AND NOT json_valid(body)",
     ),
 ];
+
+/// The condition of a note or record of the audit with an invalid invocation.
+pub(super) const NO_INVOCATION: &str = "NOT is_id(invocation)";
+
+/// The condition of a suspension with such an invocation or signal.
+pub(super) const NO_SIGNAL: &str = "NOT is_id(invocation) OR NOT is_id(signal_id)";
 
 /// Checks the entries of a session and their outcomes.
 fn entries(conn: &Connection, sid: i64, faults: &mut Vec<IntegrityFault>) -> SqliteResult<()> {
@@ -378,7 +411,17 @@ fn bodies(conn: &Connection, sid: i64, faults: &mut Vec<IntegrityFault>) -> Sqli
         "SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND {}",
         message_body::INVALID
     );
+    let no_note =
+        format!("SELECT count(*) FROM note WHERE sid = ?3 AND ?1 <= ?2 AND {NO_INVOCATION}");
+    let no_audit = format!(
+        "SELECT count(*) FROM audit WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND {NO_INVOCATION}"
+    );
+    let no_signal =
+        format!("SELECT count(*) FROM suspension WHERE sid = ?3 AND ?1 <= ?2 AND ({NO_SIGNAL})");
     let checks = [
+        ("note", "notes with an invalid invocation", no_note.as_str()),
+        ("audit", "records with an invalid invocation", no_audit.as_str()),
+        ("suspension", "with an invalid invocation or signal", no_signal.as_str()),
         (
             "message",
             "messages with invalid JSON",

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod failures;
 mod files;
+mod impossible;
 mod loading;
 mod missing;
 mod owners;

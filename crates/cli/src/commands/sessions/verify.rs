@@ -45,7 +45,11 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
         let messages = counted(amount(found.messages), "message");
         let faulty = counted(faults.len(), "fault");
         let remedy = if faults.is_empty() { "" } else { "; " };
-        let remedy = [remedy, if faults.is_empty() { "" } else { REMEDY }].concat();
+        let words = faults
+            .iter()
+            .map(remedy_of)
+            .max_by_key(|words| *words == NO_REPAIR);
+        let remedy = [remedy, words.unwrap_or_default()].concat();
         let lines = faults.iter().map(line);
         lines
             .chain([format!("{sessions}, {messages}: {faulty}{remedy}\n")])
@@ -219,12 +223,21 @@ fn line(fault: &IntegrityFault) -> String {
     format!("{}\n", escape_line(&fault.to_string()))
 }
 
+/// Returns the remedy for a fault. A repair needs sound pages.
+fn remedy_of(fault: &IntegrityFault) -> &'static str {
+    if fault.record == "page" {
+        NO_REPAIR
+    } else {
+        REMEDY
+    }
+}
+
 fn to_json(fault: &IntegrityFault) -> Value {
     json!({
         "session": fault.session,
         "record": fault.record,
         "position": fault.position,
         "problem": fault.problem,
-        "remedy": REMEDY,
+        "remedy": remedy_of(fault),
     })
 }
