@@ -200,6 +200,25 @@ fn the_same_command_continues_a_killed_turn() {
 }
 
 #[test]
+fn the_same_command_continues_a_killed_turn_that_was_approved() {
+    let server = server(vec![call_of("one"), text("fine"), call_of("one")]);
+    let folder = prepared("echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n");
+    let asking = [&SHIP[..], &["--permission", "deploy=ask"]].concat();
+    let signal = suspended(folder.path(), &server, &asking);
+    kill_in_the_tool(folder.path(), &server, &["signal", &signal, "--approve"]);
+    let allowing = [&SHIP[..], &["--permission", "deploy=allow"]].concat();
+    let ran = ask(folder.path(), &server, &allowing);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "fine\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(runs(folder.path()), "one\n");
+    assert_eq!(server.received().len(), 2);
+}
+
+#[test]
 fn other_messages_do_not_continue_a_killed_turn() {
     let server = server(vec![call_of("one"), text("fine"), text("hi")]);
     let folder = prepared("echo $1 >> runs\n[ $(wc -l < runs) -gt 1 ] || sleep 30\n");

@@ -77,10 +77,15 @@ impl<E: Send + 'static> Inner<E> {
                         basis.unnoted = calls_of(opened, open);
                     }
                 } else {
-                    let said = match said {
-                        Some(said) => *said,
-                        None => self.first_said(session, invocation_id).await?,
+                    let first = match said {
+                        Some(said) => Ok(Some(*said)),
+                        None => self.first_said(session, invocation_id).await,
                     };
+                    let first = first.map_err(|error| Failure::load(&error))?;
+                    let said = first.ok_or_else(|| {
+                        let what = format!("the turn `{invocation_id}` has no outcome");
+                        Failure::new("session_load_failed", what)
+                    })?;
                     self.say_again(session, said, opened.seq, &mut basis)
                         .await?;
                 }
@@ -131,21 +136,23 @@ impl<E: Send + 'static> Inner<E> {
         Ok(())
     }
 
-    /// The position of the message that began an invocation.
-    async fn first_said(&self, session: &str, invocation_id: &str) -> Result<u64, Failure> {
+    /// The position of the message that began an invocation, if that has an outcome.
+    pub(super) async fn first_said(
+        &self,
+        session: &str,
+        invocation_id: &str,
+    ) -> Result<Option<u64>, StoreError> {
         const PAGE: usize = 1_000;
         let mut cursor = 0;
         loop {
-            let page = self.store.outcomes_since(session, cursor, PAGE).await;
-            let page = page.map_err(|error| Failure::load(&error))?;
+            let page = self.store.outcomes_since(session, cursor, PAGE).await?;
             let own = page.iter().find(|one| one.invocation_id == invocation_id);
             if let Some(own) = own {
-                return Ok(own.replies_from.saturating_sub(1));
+                return Ok(Some(own.replies_from.saturating_sub(1)));
             }
-            let last = page.last().ok_or_else(|| {
-                let what = format!("the turn `{invocation_id}` has no outcome");
-                Failure::new("session_load_failed", what)
-            })?;
+            let Some(last) = page.last() else {
+                return Ok(None);
+            };
             cursor = last.cursor;
         }
     }

@@ -141,12 +141,23 @@ impl<E: Send + 'static> Inner<E> {
         let Some(first) = first.filter(|first| first.state == EntryState::Running) else {
             return Ok(None);
         };
-        let answered = match first.work {
-            Some(EntryPayload::Message { message }) => ChatMessage::from_json(&message).ok(),
+        let id = first.invocation_id.unwrap_or_default();
+        let said = match first.work {
+            Some(EntryPayload::Message { message: own }) => {
+                let is_same = ChatMessage::from_json(&own).is_ok_and(|own| own == *message);
+                return Ok(is_same.then_some(first.entry));
+            }
             Some(EntryPayload::Continue {
                 said: Some(said), ..
-            }) => self.message_at(session, said).await?,
+            }) => Some(said),
+            Some(EntryPayload::Continue { .. } | EntryPayload::Resume { .. }) => {
+                self.first_said(session, &id).await?
+            }
             _ => None,
+        };
+        let answered = match said {
+            Some(said) => self.message_at(session, said).await?,
+            None => None,
         };
         Ok((answered.as_ref() == Some(message)).then_some(first.entry))
     }
