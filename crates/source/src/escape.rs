@@ -166,9 +166,46 @@ pub fn excerpt(text: impl AsRef<[u8]>, limit: usize) -> String {
     excerpt
 }
 
+/// Longest word that [`whole_words`] leaves out, in bytes.
+const MAX_CUT_WORD: usize = 4096;
+
+/// The length of a text that was cut, up to the end of its last whole word.
+///
+/// A word consists of ASCII letters, digits and `_-./+=~`, as keys and tokens do: a part of one
+/// would not be found by a pattern for all of it. A longer word than 4,096 bytes stays cut.
+///
+/// ```
+/// assert_eq!(logue_source::whole_words(b"the key is sk-ABC"), 11);
+/// assert_eq!(logue_source::whole_words(b"sk-ABC"), 0);
+/// ```
+pub fn whole_words(text: &[u8]) -> usize {
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./+=~".contains(byte);
+    let cut = text.iter().rev().take_while(|byte| is_inside(byte)).count();
+    if cut > MAX_CUT_WORD {
+        return text.len();
+    }
+    text.len() - cut
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt};
+    use super::{
+        UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt, whole_words,
+    };
+
+    #[test]
+    fn a_cut_word_is_left_out() {
+        for (text, length) in [
+            ("", 0),
+            ("a b", 2),
+            ("{\"k\":\"eyJh.b", 6),
+            ("é", 2),
+            (&"x".repeat(4096), 0),
+            (&"x".repeat(4097), 4097),
+        ] {
+            assert_eq!(whole_words(text.as_bytes()), length, "{text}");
+        }
+    }
     use crate::{escape_json, quote_word};
 
     #[test]

@@ -44,7 +44,9 @@ mod user_message;
 
 pub use code::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Label, Severity};
-pub use escape::{UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt};
+pub use escape::{
+    UntrustedEscaper, escape_line, escape_unambiguous, escape_untrusted, excerpt, whole_words,
+};
 pub use escape_json::escape_json;
 pub use lines::{LineColumn, LineIndex};
 pub use map::SourceMap;

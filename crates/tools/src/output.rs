@@ -45,13 +45,20 @@ impl BoundedBuffer {
     /// Decodes the bytes and appends a note for each change.
     ///
     /// Notes report bytes that are not UTF-8 (`U+FFFD`), NUL characters (`U+2400`) and dropped
-    /// bytes. A character divided by the limit is dropped.
+    /// bytes. A character or a word divided by the limit is dropped.
     pub(crate) fn into_text(mut self) -> String {
         if self.dropped > 0
             && let Err(error) = std::str::from_utf8(&self.kept)
             && error.error_len().is_none()
         {
             self.kept.truncate(error.valid_up_to());
+        }
+        // A part of a secret would not be found by a pattern for all of it.
+        if self.dropped > 0 {
+            let whole = logue_source::whole_words(&self.kept);
+            self.dropped += (self.kept.len() - whole) as u64;
+            self.limit = whole;
+            self.kept.truncate(whole);
         }
         let invalid: usize = self
             .kept

@@ -84,7 +84,25 @@ fn redact_text(redact: &dyn Redact, text: &mut String) {
 fn redact_preview(redact: &dyn Redact, preview: &mut Option<Preview>) {
     if let Some(preview) = preview {
         redact_text(redact, &mut preview.text);
+        if is_divided_by_marks(redact, &preview.text) {
+            preview.text = DIVIDED.to_owned();
+        }
     }
+}
+
+/// The preview of a difference in which a secret extends over several lines.
+const DIVIDED: &str =
+    "[redacted:lines] the preview contains a secret that extends over several lines";
+
+/// Returns whether a secret extends over several lines of a difference.
+///
+/// The marks at the beginning of its lines divide the secret, so that no pattern finds it.
+fn is_divided_by_marks(redact: &dyn Redact, text: &str) -> bool {
+    [[' ', '+'], [' ', '-']].iter().any(|marks| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(marks));
+        let side = lines.collect::<Vec<_>>().join("\n");
+        matches!(redact.text(&side), Cow::Owned(_))
+    })
 }
 
 /// Returns a call as it is stored.

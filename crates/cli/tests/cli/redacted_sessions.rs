@@ -447,3 +447,72 @@ fn imported_and_edited_text_is_stored_without_the_secret() {
     assert_eq!(runs(folder.path()), "");
     assert_no_secret(folder.path());
 }
+
+/// Text that is cut in a secret keeps no part of it.
+#[test]
+fn a_cut_secret_leaves_no_part() {
+    let tool = format!("head -c 9985 /dev/zero | tr '\\0' ' '; echo '{SECRET} and more'; yes\n");
+    let folder = prepared(&tool, RULE);
+    let error = format!("{{\"error\":\"{} {SECRET} eeee\"}}", "e".repeat(380));
+    let server = server(vec![call("now"), Reply::Status(400, Vec::new(), error)]);
+    let ran = ask(folder.path(), &server, &SEND);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(last_result(&server).contains("[output cut at 9985 bytes"));
+    let part = &SECRET[..6];
+    assert!(!ran.stderr.contains(part), "{}", ran.stderr);
+    std::fs::remove_file(folder.path().join("deploy.sh")).unwrap();
+    let stored = files_with(folder.path(), part.as_bytes());
+    assert_eq!(stored, Vec::<String>::new());
+}
+
+/// The files that contain these bytes.
+fn files_with(folder: &Path, searched: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(next) = waiting.pop() {
+        for entry in std::fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            if bytes.windows(searched.len()).any(|part| part == searched) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// The marks of a difference do not hide a secret of several lines.
+#[test]
+fn a_preview_shows_no_secret_of_several_lines() {
+    let settings = "[[redact.rule]]\nname = \"key\"\npattern = \"BEGIN\\n[a-z]+\\nEND\"\n";
+    let folder = prepared(TOOL, settings);
+    let prompt = "<config model=\"m\"/>\n<tool name=\"find_and_replace\"/>\n";
+    std::fs::write(folder.path().join("p.md"), prompt).unwrap();
+    std::fs::write(
+        folder.path().join("said.json"),
+        "BEGIN\nhiddenx\nEND\nold\n",
+    )
+    .unwrap();
+    let arguments = json!({"path": "said.json", "find": "old", "replace": "new", "all": false});
+    let call = Answer::text("").with_call("c1", "find_and_replace", arguments.to_string());
+    let server = server(vec![Reply::Answer(call)]);
+    let arguments = [
+        "send",
+        "--agent",
+        "p.md",
+        "--permission",
+        "find_and_replace=ask",
+        "s",
+        "go",
+    ];
+    let ran = ask(folder.path(), &server, &arguments);
+    assert_eq!(ran.status, 6, "{}", ran.stderr);
+    assert!(ran.stderr.contains("[redacted:lines]"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("hiddenx"), "{}", ran.stderr);
+    let store = show(folder.path(), "s").to_string();
+    assert!(!store.contains("hiddenx"), "{store}");
+}

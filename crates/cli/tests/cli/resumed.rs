@@ -221,6 +221,25 @@ fn a_key_with_another_message_is_refused() {
     assert_eq!(roles(&shown["messages"]), ["user", "assistant"], "{shown}");
 }
 
+#[test]
+fn a_turn_that_waits_again_after_an_error_is_sound() {
+    let other =
+        Reply::Answer(Answer::text("").with_call("c2", "deploy", "{\"arguments\":[\"2\"]}"));
+    let server = server(vec![call(), status(503), other]);
+    let folder = prepared(DEPLOY);
+    let asking = [&SEND[..], &["--permission", "deploy=ask"]].concat();
+    let signal = suspended(folder.path(), &server, &asking);
+    let approve = ["signal", &signal, "--approve"];
+    assert_eq!(ask(folder.path(), &server, &approve).status, 4);
+    let again = ask(folder.path(), &server, &["sessions", "retry", "s"]);
+    assert_eq!(again.status, 6, "{}", again.stderr);
+    for arguments in [&["sessions", "verify"][..], &["sessions", "backup", "b.db"]] {
+        let ran = crate::program::run(folder.path(), arguments);
+        assert_eq!(ran.status, 0, "{} {}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
 /// Asks for an approval, and returns the name of its signal.
 pub(crate) fn suspended(folder: &Path, server: &ModelServer, arguments: &[&str]) -> String {
     let ran = ask(folder, server, arguments);

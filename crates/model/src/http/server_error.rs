@@ -344,12 +344,16 @@ impl ServerError {
     }
 }
 
-/// Joins the lines of a text and truncates it to 400 characters.
+/// Joins the lines of a text and truncates it to the words in 400 characters.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     match text.char_indices().nth(400) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        Some((at, _)) => {
+            let kept = text.get(..at).unwrap_or_default();
+            let whole = logue_source::whole_words(kept.as_bytes());
+            format!("{}…", kept.get(..whole).unwrap_or_default())
+        }
         None => text,
     }
 }

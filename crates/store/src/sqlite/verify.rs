@@ -397,10 +397,12 @@ pub(super) fn entry_rows(
 }
 
 /// The condition of a suspension that disagrees with its entry.
+///
+/// The entry is the signal, or the one that tried its failed turn again.
 pub(super) const INCONSISTENT: &str =
     "status NOT BETWEEN 0 AND 2 OR (status = 0) <> (entry IS NULL)
     OR (entry IS NOT NULL AND NOT EXISTS
-        (SELECT 1 FROM entry WHERE pos = (suspension.sid << 32) + suspension.entry AND resumes))";
+        (SELECT 1 FROM entry WHERE pos = (suspension.sid << 32) + suspension.entry))";
 
 /// Checks stored JSON, journals, and the entries of suspensions.
 fn bodies(conn: &Connection, sid: i64, faults: &mut Vec<IntegrityFault>) -> SqliteResult<()> {
