@@ -169,7 +169,7 @@ pub fn excerpt(text: impl AsRef<[u8]>, limit: usize) -> String {
 /// Longest word that [`whole_words`] leaves out, in bytes.
 const MAX_CUT_WORD: usize = 4096;
 
-/// The length of a text that was cut, up to the end of its last whole word.
+/// The length of a cut text up to its last whole word.
 ///
 /// A word consists of ASCII letters, digits and `_-./+=~`, as keys and tokens do: a part of one
 /// would not be found by a pattern for all of it. A longer word than 4,096 bytes stays cut.

@@ -85,7 +85,7 @@ fn redact_preview(redact: &dyn Redact, preview: &mut Option<Preview>) {
     if let Some(preview) = preview {
         redact_text(redact, &mut preview.text);
         if is_divided_by_marks(redact, &preview.text) {
-            preview.text = DIVIDED.to_owned();
+            DIVIDED.clone_into(&mut preview.text);
         }
     }
 }
