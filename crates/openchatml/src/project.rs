@@ -17,7 +17,7 @@
 //! ([`ConvertOptions::line`](crate::convert::ConvertOptions::line)).
 //!
 //! No form raises a rank or shows what was hidden. What has no place in a form is listed as a
-//! [`Loss`]; a frame that could only be kept by raising or showing it is left out, and listed.
+//! [`Loss`](crate::Loss); a frame that could only be kept by raising or showing it is left out, and listed.
 //!
 //! ```
 //! use openchatml::convert::ConvertOptions;
