@@ -66,6 +66,7 @@ impl Tool for AgentTool {
                 input: vec![ContentBlock::text(input)],
                 freshness: CachePolicy::Fresh,
                 call_id: Some(call.id),
+                place: String::new(),
             };
             match self.scope.ask_agent(request).await {
                 Ok(answer) => ToolResult::success(answer),

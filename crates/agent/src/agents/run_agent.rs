@@ -18,6 +18,7 @@ use crate::prepare::error::PrepareError;
 use crate::prepare::prepared::{Prepared, prepare_agent};
 use crate::prepare::source::{History, PromptOrigin, PromptSource};
 use crate::prompt::scope::{AgentRequest, AgentRunner, CachePolicy, PromptScope};
+use crate::record::entry::{RecordEntry, RecordKind, entry_key};
 use crate::transcript::item::NoTranscript;
 use crate::turn::assistant::MAX_TURNS;
 use crate::turn::budget::Budget;
@@ -54,17 +55,22 @@ async fn run_agent(
         input,
         freshness,
         call_id,
+        place: element,
     } = request;
     let budget = Budget::current().unwrap_or_else(|| environment.budget.clone());
     // Agents that call agents are refused before they are prepared: the number of calls grows with
     // the depth, and only requests are counted.
     let allowed = budget.require_request();
     allowed.map_err(|error| failed(format!("{error} ({MAX_TURNS})")))?;
-    let (text, path) = read_agent(caller, src, local).await?;
+    let (text, path) = read_agent(caller, src, local, freshness).await?;
     require_depth(caller, environment.max_agent_depth, &path, freshness)?;
     // A prompt from the network has no directory, and nothing of this machine.
     let folder = path.parent().filter(|_| local);
-    let scope = caller.inside(folder, &path).map_err(failed)?;
+    let mut scope = caller.inside(folder, &path).map_err(failed)?;
+    scope.place = element;
+    if freshness == CachePolicy::Fresh {
+        scope.record = None;
+    }
     let origin = if local {
         PromptOrigin::File(path)
     } else {
@@ -93,11 +99,15 @@ async fn read_agent(
     caller: &PromptScope,
     src: &str,
     local: bool,
+    freshness: CachePolicy,
 ) -> Result<(String, PathBuf), WorldError> {
     let read = if local {
         caller.files.prompt(src)
     } else {
-        let page = caller.page(src).await;
+        let page = match freshness {
+            CachePolicy::MayRepeat => caller.recorded_page(src).await,
+            CachePolicy::Fresh => caller.page(src).await,
+        };
         page.map(|page| (page.text, PathBuf::from(src)))
     };
     read.map_err(|mut error| {
@@ -132,7 +142,7 @@ fn require_depth(
     Ok(())
 }
 
-/// Runs the turn of an agent, unless its response is cached.
+/// Runs the turn of an agent, unless its response is recorded or cached.
 async fn answer(
     environment: &Environment,
     prepared: Prepared,
@@ -153,8 +163,30 @@ async fn answer(
     let may_repeat = freshness == CachePolicy::MayRepeat && prepared.prompt.tools.is_empty();
     let cache = environment.agent_responses.as_ref();
     let cache = cache.filter(|_| may_repeat);
-    if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
-        return Ok(answer);
+    let record = prepared.scope.record.clone();
+    let entry = entry_key(RecordKind::Agent, &[&prepared.scope.place, &key]);
+    if let Some(recorded) = record.as_ref().and_then(|record| record.find(&entry)) {
+        return Ok(recorded.text);
+    }
+    let src = place.src.clone();
+    let keep = |text: String| match record {
+        Some(record) => {
+            let (kind, key) = (RecordKind::Agent, entry);
+            record
+                .keep(RecordEntry {
+                    kind,
+                    src,
+                    key,
+                    text,
+                    media_type: None,
+                })
+                .text
+        }
+        None => text,
+    };
+    let known = cache.filter(|_| !environment.is_fresh);
+    if let Some(answer) = known.and_then(|cache| cache.get(&key)) {
+        return Ok(keep(answer));
     }
     if environment.is_dry_run {
         let src = &place.src;
@@ -190,7 +222,7 @@ async fn answer(
     if let Some(cache) = cache {
         cache.put(&key, &answer);
     }
-    Ok(answer)
+    Ok(keep(answer))
 }
 
 /// Forwards the events of an agent with its place.

@@ -71,6 +71,8 @@ pub struct Environment {
     pub refinement: Refinement,
     /// Whether no request is sent: prompts are not rewritten, and agents are not asked.
     pub is_dry_run: bool,
+    /// Whether caches are not used: agents are asked and prompts are rewritten again.
+    pub is_fresh: bool,
     /// Keeps rewritten prompts.
     pub refined_prompts: Option<ResponseCache>,
     /// Keeps responses of agents that documents call.
@@ -192,6 +194,7 @@ impl Environment {
             variables: Arc::default(),
             refinement: Refinement::default(),
             is_dry_run: false,
+            is_fresh: false,
             refined_prompts: None,
             agent_responses: None,
             rule_tools: Vec::new(),
@@ -212,6 +215,7 @@ impl Environment {
         let mut scope = PromptScope::new(files, self.shell.clone());
         scope.kept.extend(source.transcript.clone());
         scope.variables.clone_from(&self.variables);
+        scope.record.clone_from(&source.record);
         scope.network.clone_from(&self.network);
         scope.search.clone_from(&self.search);
         scope.servers.clone_from(&self.servers);

@@ -23,7 +23,7 @@ use crate::prepare::models::Model;
 use crate::prepare::rule_tools::require_tools;
 use crate::prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
 use crate::prompt::document::Prompt;
-use crate::prompt::refine::refine_prompt;
+use crate::prompt::refine::{RewriteMemory, refine_prompt};
 use crate::prompt::scope::PromptScope;
 use crate::prompt::toolbox::toolbox;
 use crate::prompt::variables::FilledVariables;
@@ -264,18 +264,23 @@ async fn refine(
     if !is_requested || tree.has_errors() {
         return Ok(());
     }
-    if environment.is_dry_run {
-        let name = &source.name;
-        let skipped = format!("{name} is not rewritten: the request shows it as it is written");
-        environment.progress.not_asked(&skipped);
-        return Ok(());
-    }
     let named = scope.model_named(&source.name, &source.text);
     let model = environment
         .models
         .find_main(named.as_deref(), scope.files.roots())?;
-    let cache = environment.refined_prompts.as_ref();
-    let rewritten = refine_prompt(&source.text, &model, cache, budget).await?;
+    let memory = RewriteMemory {
+        cache: environment.refined_prompts.as_ref(),
+        record: scope.record.as_deref(),
+        is_fresh: environment.is_fresh,
+        is_dry_run: environment.is_dry_run,
+    };
+    let refined = refine_prompt(&source.name, &source.text, &model, memory, budget);
+    let Some(rewritten) = refined.await? else {
+        let name = &source.name;
+        let skipped = format!("{name} is not rewritten: the request shows it as it is written");
+        environment.progress.not_asked(&skipped);
+        return Ok(());
+    };
     let length = chatmd::refine::prompt_length(&chatmd::parse(&rewritten));
     let prompt = rewritten.get(..length).unwrap_or(&rewritten);
     environment

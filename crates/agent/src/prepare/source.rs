@@ -1,10 +1,12 @@
 //! The text of a prompt and its place.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use logue_message::{ChatMessage, ContentBlock};
 
 use crate::prompt::source_file::{SourceError, into_text, read_bytes};
+use crate::record::evaluation_record::EvaluationRecord;
 
 /// A prompt that has been read and not evaluated.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct PromptSource {
     pub transcript: Option<PathBuf>,
     /// The directory of the transcript's payload files; by default the directory of the prompt.
     pub payloads: Option<PathBuf>,
+    /// The record of earlier evaluations of the conversation; with `None`, nothing is recorded.
+    pub record: Option<Arc<EvaluationRecord>>,
     /// The conversation that the turn continues.
     pub history: History,
 }
@@ -75,6 +79,7 @@ impl PromptSource {
             origin: PromptOrigin::Text,
             transcript: None,
             payloads: None,
+            record: None,
             history: History::Prompt { message: None },
         }
     }

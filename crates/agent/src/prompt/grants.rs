@@ -88,6 +88,8 @@ impl PromptScope {
             depth: self.depth + 1,
             inherited: self.inherited.clone(),
             variables: Arc::default(),
+            record: self.record.clone(),
+            place: self.place.clone(),
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

@@ -12,6 +12,8 @@ use logue_model::{ModelRequest, SamplingSettings};
 
 use crate::agents::response_cache::{ResponseCache, key_of};
 use crate::prepare::models::Model;
+use crate::record::entry::{RecordEntry, RecordKind, entry_key};
+use crate::record::evaluation_record::EvaluationRecord;
 use crate::turn::assistant::MAX_TURNS;
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
 
@@ -35,29 +37,50 @@ pub struct RefineError {
     pub is_transient: bool,
 }
 
+/// The places of earlier rewritten prompts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RewriteMemory<'a> {
+    /// The rewritten prompts of any conversation.
+    pub cache: Option<&'a ResponseCache>,
+    /// The record of earlier evaluations of the conversation.
+    pub record: Option<&'a EvaluationRecord>,
+    /// Whether the cache is not read.
+    pub is_fresh: bool,
+    /// Whether the model is not asked.
+    pub is_dry_run: bool,
+}
+
 /// Rewrites the prompt part of a text with a model.
 ///
-/// The request counts in `budget`; a cached result costs nothing.
+/// The request counts in `budget`; an earlier result costs nothing. Returns `None` if there is no
+/// earlier result and the model is not asked.
 ///
 /// # Errors
 /// Returns an error if a limit is reached, or if the model fails or changes more than the wording.
 pub async fn refine_prompt(
+    name: &str,
     text: &str,
     model: &Model,
-    cache: Option<&ResponseCache>,
+    memory: RewriteMemory<'_>,
     budget: &Budget,
-) -> Result<String, RefineError> {
+) -> Result<Option<String>, RefineError> {
     let length = refine::prompt_length(&parse(text));
-    let (prompt, record) = text.split_at_checked(length).unwrap_or((text, ""));
+    let (prompt, appended) = text.split_at_checked(length).unwrap_or((text, ""));
     let question = [
         ChatMessage::system(INSTRUCTION),
         ChatMessage::user(prompt.to_owned()),
     ];
     let settings = SamplingSettings::default();
     let key = key_of(&model.identity, &settings, &[], &question);
-    let known = cache.and_then(|cache| cache.get(&key));
-    let rewritten = match known {
+    let entry = entry_key(RecordKind::Prompt, &[&key]);
+    let recorded = memory.record.and_then(|record| record.find(&entry));
+    let cached = || {
+        let cache = memory.cache.filter(|_| !memory.is_fresh);
+        cache.and_then(|cache| cache.get(&key))
+    };
+    let rewritten = match recorded.map(|entry| entry.text).or_else(cached) {
         Some(rewritten) => rewritten,
+        None if memory.is_dry_run => return Ok(None),
         None => ask(model, &question, &settings, budget).await?,
     };
     if let Some(change) = refine::forbidden_change(prompt, &rewritten) {
@@ -67,10 +90,19 @@ pub async fn refine_prompt(
             is_transient: false,
         });
     }
-    if let Some(cache) = cache {
+    if let Some(cache) = memory.cache {
         cache.put(&key, &rewritten);
     }
-    Ok([&rewritten, record].concat())
+    if let Some(record) = memory.record {
+        record.keep(RecordEntry {
+            kind: RecordKind::Prompt,
+            src: name.to_owned(),
+            key: entry,
+            text: rewritten.clone(),
+            media_type: None,
+        });
+    }
+    Ok(Some([&rewritten, appended].concat()))
 }
 
 async fn ask(

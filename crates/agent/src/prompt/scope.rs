@@ -4,6 +4,7 @@
 //! concurrently, agents included. The prompt of an agent has a scope of its own, one level deeper
 //! and based on its own directory.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ use tracing::Instrument as _;
 use crate::prompt::document::{Prompt, settings_of};
 use crate::prompt::file_loader::{FileLoader, network_is_off};
 use crate::prompt::variables::VariableValues;
+use crate::record::entry::{RecordEntry, RecordKind, entry_key, place_key};
+use crate::record::evaluation_record::EvaluationRecord;
 use crate::turn::budget::Budget;
 
 /// The number of requests that are served at the same time.
@@ -48,6 +51,10 @@ pub struct PromptScope {
     pub(crate) inherited: Option<Arc<InheritedModel>>,
     /// The values of the prompt's variables.
     pub(crate) variables: Arc<VariableValues>,
+    /// The record of earlier evaluations; `None` in the call of a tool.
+    pub(crate) record: Option<Arc<EvaluationRecord>>,
+    /// The identity of the agent's place in the prompts that lead to it.
+    pub(crate) place: String,
 }
 
 /// The model and settings of a caller, for agents that name no model.
@@ -71,6 +78,8 @@ pub(crate) struct AgentRequest<'a> {
     pub(crate) freshness: CachePolicy,
     /// The tool call that runs it, if there is one.
     pub(crate) call_id: Option<&'a str>,
+    /// The identity of the element that calls it; empty for a tool call.
+    pub(crate) place: String,
 }
 
 /// The policy for using an agent's earlier response again.
@@ -100,7 +109,8 @@ pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
 enum Errand {
     Document(String, bool, bool, bool),
     Image(String),
-    Agent(String, bool, Vec<ContentBlock>),
+    /// The last field identifies the element.
+    Agent(String, bool, Vec<ContentBlock>, String),
 }
 
 impl PromptScope {
@@ -117,6 +127,8 @@ impl PromptScope {
             depth: 0,
             inherited: None,
             variables: Arc::default(),
+            record: None,
+            place: String::new(),
             files,
         }
     }
@@ -235,12 +247,13 @@ impl PromptScope {
         let scope = self.passing_on(document.config().unwrap_or(&none));
         let mut evaluator = Evaluator::new(&document);
         let mut failures = Vec::new();
+        let mut numbers = BTreeMap::new();
         loop {
             let requests = evaluator.requests();
             if requests.is_empty() {
                 break;
             }
-            for (id, answer) in scope.fetch(&requests).await {
+            for (id, answer) in scope.fetch(&requests, &mut numbers).await {
                 if let Err(error) = &answer
                     && error.kind == WorldErrorKind::Agent
                 {
@@ -264,11 +277,12 @@ impl PromptScope {
     async fn fetch(
         &self,
         requests: &[EvaluationRequest<'_>],
+        numbers: &mut BTreeMap<String, usize>,
     ) -> Vec<(RequestId, Result<EvaluationResponse, WorldError>)> {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut running = JoinSet::new();
         for request in requests {
-            let Some(errand) = Errand::from_request(&request.kind) else {
+            let Some(errand) = self.errand(&request.kind, numbers) else {
                 continue;
             };
             let (this, id, permits) = (self.clone(), request.id, Arc::clone(&permits));
@@ -295,7 +309,8 @@ impl PromptScope {
     async fn run(self, errand: Errand) -> Result<EvaluationResponse, WorldError> {
         match errand {
             Errand::Document(src, false, ..) => {
-                self.page(&src).await.map(EvaluationResponse::Document)
+                let page = self.recorded_page(&src).await;
+                page.map(EvaluationResponse::Document)
             }
             Errand::Document(src, local, strip, markdown) => {
                 let mut request = chatmd::DocumentRequest::local(&src);
@@ -312,13 +327,14 @@ impl PromptScope {
                     .image(&request)
                     .map(EvaluationResponse::Image)
             }
-            Errand::Agent(src, local, input) => {
+            Errand::Agent(src, local, input, place) => {
                 let request = AgentRequest {
                     src: &src,
                     local,
                     input,
                     freshness: CachePolicy::MayRepeat,
                     call_id: None,
+                    place,
                 };
                 let answer = self.ask_agent(request).await;
                 answer.map(EvaluationResponse::Agent)
@@ -338,6 +354,29 @@ impl PromptScope {
             return Err(WorldError::new(WorldErrorKind::Agent, message));
         };
         agents.run(self, request).await
+    }
+
+    /// Returns the text at an address, as an earlier evaluation fetched it.
+    pub(crate) async fn recorded_page(&self, src: &str) -> Result<DocumentText, WorldError> {
+        let Some(record) = &self.record else {
+            return self.page(src).await;
+        };
+        let key = entry_key(RecordKind::Document, &[src]);
+        let entry = if let Some(entry) = record.find(&key) {
+            entry
+        } else {
+            let page = self.page(src).await?;
+            record.keep(RecordEntry {
+                kind: RecordKind::Document,
+                src: src.to_owned(),
+                key,
+                text: page.text,
+                media_type: page.media_type,
+            })
+        };
+        let mut page = DocumentText::from(entry.text);
+        page.media_type = entry.media_type;
+        Ok(page)
     }
 
     /// Fetches the text at an address.
@@ -369,21 +408,29 @@ impl PromptScope {
     }
 }
 
-impl Errand {
-    fn from_request(kind: &RequestKind<'_>) -> Option<Self> {
+impl PromptScope {
+    /// Returns the errand of a request. `numbers` counts the calls of equal agents.
+    fn errand(
+        &self,
+        kind: &RequestKind<'_>,
+        numbers: &mut BTreeMap<String, usize>,
+    ) -> Option<Errand> {
         match kind {
-            RequestKind::Document(asked) => Some(Self::Document(
+            RequestKind::Document(asked) => Some(Errand::Document(
                 asked.src.to_owned(),
                 asked.local,
                 asked.strip,
                 asked.markdown,
             )),
-            RequestKind::Image(asked) => Some(Self::Image(asked.src.to_owned())),
-            RequestKind::Agent(asked) => Some(Self::Agent(
-                asked.src.to_owned(),
-                asked.local,
-                asked.input.clone(),
-            )),
+            RequestKind::Image(asked) => Some(Errand::Image(asked.src.to_owned())),
+            RequestKind::Agent(asked) => {
+                let (src, local, input) = (asked.src, asked.local, asked.input.clone());
+                let first = place_key(&self.place, src, local, &input, 0);
+                let number = numbers.entry(first).or_default();
+                let place = place_key(&self.place, src, local, &input, *number);
+                *number += 1;
+                Some(Errand::Agent(src.to_owned(), local, input, place))
+            }
             _ => None,
         }
     }

@@ -36,7 +36,11 @@ pub(crate) struct ModelArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
-    /// Run the agents of the prompt again instead of using cached answers
+    /// Ask agents, fetch pages and rewrite the prompt again, in place of what was recorded
+    #[arg(long)]
+    pub(crate) fresh: bool,
+
+    /// Like --fresh, and leave the caches of this machine as they are
     #[arg(long)]
     pub(crate) no_cache: bool,
 

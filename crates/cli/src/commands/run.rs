@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Approvals, Environment, History, NoTranscript, Permission, Permissions, Prepared,
+    Approvals, Environment, History, NoTranscript, Permission, Permissions, Prepared, PromptSource,
     TOOL_RESULT_REQUIRED, TranscriptWriter, Turn, TurnEnd, TurnError, TurnReport, TurnSuspension,
     prepare,
 };
@@ -18,6 +18,7 @@ use logue_model::RequestCapture;
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::dry_run::show_request;
+use crate::setup::evaluation::{record_beside, save};
 use crate::setup::failures::transcript_failure;
 use crate::setup::model::{ConfiguredModels, recorded};
 use crate::setup::output::Output;
@@ -85,9 +86,8 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     let timeout = settings.run.lock_timeout;
     let input = Input::open(arguments, timeout, |path| output.waiting(path))?;
     let environment = environment(arguments, settings, output, &input)?;
-    let source = input.source(History::Prompt {
-        message: message.map(ChatMessage::user),
-    })?;
+    let source = source(arguments, settings, &input, message)?;
+    let record = source.record.clone();
     let runtime = runtime()?;
     // Documents of the prompt may call agents, so preparation can take as long as a turn.
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
@@ -101,6 +101,7 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     let written = file.is_some().then(|| name.clone());
     let connections = prepared.connections();
     let turn = start(prepared, input, arguments, settings)?;
+    save(record.as_deref().filter(|_| written.is_some()));
     output.started(&turn.assistant.model, &name);
     let permissions = turn.assistant.permissions.clone();
     let running = turn.run(output.clone(), Some(new_id()));
@@ -145,9 +146,7 @@ fn dry_run(
     let capture = RequestCapture::default();
     let models = ConfiguredModels::new(&arguments.model_args, settings);
     environment.models = Arc::new(models.with_capture(capture.clone()));
-    let source = input.source(History::Prompt {
-        message: message.map(ChatMessage::user),
-    })?;
+    let source = source(arguments, settings, &input, message)?;
     let runtime = runtime()?;
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
         Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.model_args))?,
@@ -161,6 +160,20 @@ fn dry_run(
     runtime.block_on(connections.close());
     runtime.shutdown_background();
     shown
+}
+
+/// Returns the source of the turn, with the record of earlier evaluations.
+fn source(
+    arguments: &RunArgs,
+    settings: &Settings,
+    input: &Input,
+    message: Option<String>,
+) -> Result<PromptSource, CliError> {
+    let message = message.map(ChatMessage::user);
+    let mut source = input.source(History::Prompt { message })?;
+    let file = input.recorded_file();
+    source.record = file.and_then(|file| record_beside(&file, &arguments.model_args, settings));
+    Ok(source)
 }
 
 /// Builds the environment of the turn. Only a turn with a transcript can suspend.

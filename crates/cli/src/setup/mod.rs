@@ -4,6 +4,7 @@ pub(crate) mod argument_editor;
 pub(crate) mod config;
 pub(crate) mod dry_run;
 pub(crate) mod environment;
+pub(crate) mod evaluation;
 pub(crate) mod failures;
 pub(crate) mod mcp;
 pub(crate) mod model;

@@ -1,11 +1,11 @@
 //! The agent of a session, and the labels that store it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use logue_agent::{
-    Approvals, Assistant, AuditLog, History, Permission, PermissionRule, Permissions, Prepared,
-    SessionAudit, TurnEvent, chat, prepare,
+    Approvals, Assistant, AuditLog, EvaluationRecord, History, Permission, PermissionRule,
+    Permissions, Prepared, SessionAudit, TurnEvent, chat, prepare,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::arguments::{ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
 use crate::language::Language;
+use crate::setup::evaluation::{not_recorded, record_beside, record_of_session};
 use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
@@ -30,6 +31,8 @@ pub(crate) const AGENT: &str = "agent";
 pub(crate) const TTL: &str = "ttl_seconds";
 /// The label with the model that replaces the prompt's.
 const MODEL: &str = "model";
+/// The label with what evaluation of the prompt obtained.
+pub(crate) const EVALUATED: &str = "evaluated";
 /// The labels whose values are texts.
 pub(crate) const TEXT_LABELS: &[&str] = &[AGENT, MODEL, "prompt"];
 /// The label with the permission rules of tools.
@@ -43,6 +46,10 @@ pub(crate) struct Agent {
     /// The model that replaces the prompt's.
     model: Option<String>,
     permissions: Permissions,
+    /// The label with what evaluation of the prompt obtained.
+    evaluated: Option<Value>,
+    /// The record of the evaluation for this command.
+    record: Arc<OnceLock<Arc<EvaluationRecord>>>,
     /// The labels that the session does not contain yet.
     news: Vec<(&'static str, Value)>,
 }
@@ -107,6 +114,8 @@ impl Agent {
             file,
             model,
             permissions,
+            evaluated: label(EVALUATED).cloned(),
+            record: Arc::default(),
             news,
         })
     }
@@ -135,6 +144,15 @@ impl Agent {
             let now = SystemClock.now();
             let noted = store.set_label(session, name, value.clone(), now).await;
             noted.map_err(|error| store_failure(&error))?;
+        }
+        let record = self.record.get().map(|record| record.changed_value());
+        match record {
+            Some(Ok(Some(value))) => {
+                let noted = store.set_label(session, EVALUATED, value, SystemClock.now());
+                noted.await.map_err(|error| store_failure(&error))?;
+            }
+            Some(Err(error)) => not_recorded(&error),
+            _ => {}
         }
         Ok(())
     }
@@ -181,8 +199,18 @@ impl Agent {
             rules: command.rules,
         };
         let environment = turn.environment(self.permissions.clone(), audit)?;
-        let prepared = prepare(&environment, input.source(history)?).await;
+        let mut source = input.source(history)?;
+        source.record = match input.transcript_path() {
+            Some(file) => record_beside(&file, &model_args, command.settings),
+            None => record_of_session(self.evaluated.as_ref(), &model_args, command.settings),
+        };
+        let record = source.record.clone();
+        let prepared = prepare(&environment, source).await;
         let prepared = prepared.map_err(|error| prepare_failure(&error, &model_args))?;
+        if let (Some(record), None) = (record, &input.transcript) {
+            // One command prepares its session once.
+            drop(self.record.set(record));
+        }
         command
             .output
             .started(&prepared.assistant.model, &input.name);

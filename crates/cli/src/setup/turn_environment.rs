@@ -70,6 +70,7 @@ impl TurnCommand<'_> {
         environment.requirements = requirements::requirements(&model_args.response)?;
         environment.variables = Arc::new(variables::variables(&model_args.variables)?);
         environment.redaction = settings.redaction.clone();
+        environment.is_fresh = model_args.fresh;
         if !model_args.no_cache {
             let caches = settings.caches.clone();
             environment.refined_prompts = caches.refined_prompts;

@@ -49,6 +49,7 @@ mod project_grants;
 mod prompt_files;
 mod provider_errors;
 mod providers;
+mod recorded;
 mod recovered;
 mod redact;
 mod redacted_sessions;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::arguments::ListArgs;
 use crate::commands::sessions::ago;
 use crate::exit::{CliError, Exit};
-use crate::setup::session_agent::AGENT;
+use crate::setup::session_agent::{AGENT, EVALUATED};
 use crate::setup::store::store_failure;
 use crate::setup::suspended::obstacle;
 use crate::table::{Align, table};
@@ -47,12 +47,14 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
                 .filter(|one| obstacle(one).is_none())
                 .map(|one| one.signal_id.as_str())
                 .collect();
+            let mut labels = info.labels.clone();
+            labels.remove(EVALUATED);
             let line = json!({
                 "session_id": info.session,
                 "messages": info.seq,
                 "pending": info.pending,
                 "suspended": waiting,
-                "labels": info.labels,
+                "labels": labels,
                 "cursor": info.cursor,
                 "created_at": info.created_at.0,
                 "updated_at": info.updated_at.0,

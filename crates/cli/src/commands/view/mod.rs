@@ -11,7 +11,7 @@ mod shown;
 use std::io;
 use std::path::Path;
 
-use logue_agent::{into_text, read_bytes};
+use logue_agent::{EvaluationRecord, into_text, read_bytes};
 use logue_source::{Source, escape_line};
 use openchatml::project::JsonFormat;
 use openchatml::{FrameBuf, Terminator, View, convert};
@@ -24,6 +24,7 @@ use crate::conversion::rows::read_rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, is_stdin, read_file};
 use crate::language::Language;
+use crate::setup::evaluation::record_key;
 use crate::setup::failures::source_failure;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
@@ -189,9 +190,41 @@ fn messages(
         }
         Language::Chatmd => {
             let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
-            chatmd::messages(name, path, &text, arguments.show_hidden)
+            let mut shown = chatmd::messages(name, path, &text, arguments.show_hidden)?;
+            if arguments.show_hidden {
+                shown.extend(evaluated(path));
+            }
+            Ok(shown)
         }
     }
+}
+
+/// Returns what evaluation of a transcript obtained, as recorded beside it.
+fn evaluated(path: Option<&Path>) -> Vec<Shown> {
+    let real = path.and_then(|path| path.canonicalize().ok());
+    let (Some(real), Some(key)) = (real, record_key()) else {
+        return Vec::new();
+    };
+    let record = EvaluationRecord::beside(&real, key);
+    if let Some(reason) = record.unused() {
+        print_error(&format!("note: {}\n", escape_line(reason)));
+    }
+    let is_used = record.unused().is_none();
+    let entries = record.entries().into_iter();
+    entries
+        .map(|entry| {
+            let used = if is_used { "yes" } else { "no" };
+            Shown {
+                role: "evaluated".to_owned(),
+                channel: None,
+                details: vec![(entry.kind.as_str(), entry.src), ("used", used.to_owned())],
+                text: entry.text,
+                payloads: Vec::new(),
+                hidden: true,
+                complete: true,
+            }
+        })
+        .collect()
 }
 
 /// Converts a frame of a dialect without call ids.

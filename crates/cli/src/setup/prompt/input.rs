@@ -171,6 +171,14 @@ impl Input {
         file.map(|file| file.path().to_owned())
     }
 
+    /// Returns the file that the record of evaluation is beside, with links followed.
+    pub(crate) fn recorded_file(&self) -> Option<PathBuf> {
+        self.transcript_path().or_else(|| {
+            let prompt = self.prompt.as_ref()?;
+            prompt.canonicalize().ok()
+        })
+    }
+
     /// Returns the file that identifies the conversation: the transcript, else the prompt.
     pub(crate) fn conversation(&self) -> PathBuf {
         self.transcript_path()

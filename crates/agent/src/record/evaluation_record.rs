@@ -1,0 +1,234 @@
+//! The record of the things that the evaluation of a conversation obtained.
+//!
+//! Agents, pages and rewritten prompts can differ each time. A record keeps what the latest run sent,
+//! so that the next run sends the same history. An entry is used only for an equal request. The
+//! record is bound by a key of the user, so that a checkout cannot contain answers.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use logue_tools::FolderHandle;
+use serde_json::Value;
+
+use crate::files::atomic_file::{folder_of, temporary};
+use crate::prompt::file_loader::PAYLOAD_FOLDER;
+use crate::prompt::source_file::MAX_SOURCE_BYTES;
+use crate::record::entry::{Entries, RecordEntry, RecordText};
+use crate::record::record_key::RecordKey;
+use crate::transcript::redaction::Redaction;
+
+/// The end of the name of a record beside a transcript.
+const ENDING: &str = ".evaluated.json";
+
+/// The things that the evaluation of one conversation obtained.
+#[derive(Debug)]
+pub struct EvaluationRecord {
+    /// The entries of the latest run.
+    stored: Entries,
+    /// Whether they may be used.
+    is_reused: bool,
+    /// The reason why the stored record is not used.
+    unused: Option<String>,
+    /// The entries that this run used or obtained.
+    current: Mutex<Entries>,
+    key: RecordKey,
+    redaction: Redaction,
+    /// The transcript; `None` for a record of a session.
+    transcript: Option<PathBuf>,
+}
+
+impl EvaluationRecord {
+    /// Reads the record beside a transcript: `.chatmd/NAME.evaluated.json`.
+    ///
+    /// A record that cannot be used is as good as none; see [`unused`](Self::unused).
+    pub fn beside(transcript: &Path, key: RecordKey) -> Self {
+        let read = read_beside(transcript);
+        let mut record = Self::read(read, key, &shown_name(transcript));
+        record.transcript = Some(transcript.to_owned());
+        record
+    }
+
+    /// Reads the record of a session from its stored value.
+    pub fn stored(value: Option<&Value>, key: RecordKey) -> Self {
+        let read = Ok(value.map(|value| value.to_string().into_bytes()));
+        Self::read(read, key, "the record of the session")
+    }
+
+    fn read(read: io::Result<Option<Vec<u8>>>, key: RecordKey, name: &str) -> Self {
+        let (stored, unused) = match read.and_then(|bytes| verified(bytes, &key)) {
+            Ok((stored, true)) => (stored, None),
+            Ok((stored, false)) => {
+                let reason = format!(
+                    "{name} is not used: it was not written on this machine by you, or was changed"
+                );
+                (stored, Some(reason))
+            }
+            Err(error) => {
+                let reason = format!("{name} is not used: {error}");
+                (Entries::new(), Some(reason))
+            }
+        };
+        Self {
+            is_reused: unused.is_none(),
+            stored,
+            unused,
+            current: Mutex::default(),
+            key,
+            redaction: Redaction::default(),
+            transcript: None,
+        }
+    }
+
+    /// Excludes texts that match a pattern.
+    #[must_use]
+    pub fn without(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
+        self
+    }
+
+    /// Uses no stored entry: everything is obtained again.
+    #[must_use]
+    pub fn fresh(mut self) -> Self {
+        self.is_reused = false;
+        self
+    }
+
+    /// The reason why the stored record is not used, if there is one.
+    pub fn unused(&self) -> Option<&str> {
+        self.unused.as_deref()
+    }
+
+    /// The stored entries, also those of a record that is not used.
+    pub fn entries(&self) -> Vec<RecordEntry> {
+        RecordText::new(&self.stored).entries
+    }
+
+    /// Returns the entry with a key, of this run or of the latest one.
+    pub(crate) fn find(&self, key: &str) -> Option<RecordEntry> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = current.get(key) {
+            return Some(entry.clone());
+        }
+        let entry = self.stored.get(key).filter(|_| self.is_reused)?.clone();
+        current.insert(key.to_owned(), entry.clone());
+        Some(entry)
+    }
+
+    /// Keeps an entry and returns it, or an equal request's that was faster.
+    pub(crate) fn keep(&self, entry: RecordEntry) -> RecordEntry {
+        if self.redaction.finds(&entry.text) || self.redaction.finds(&entry.src) {
+            return entry;
+        }
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = entry.key.clone();
+        current.entry(key).or_insert(entry).clone()
+    }
+
+    /// Returns the text of the record, or `None` if it is stored already.
+    fn changed(&self) -> io::Result<Option<RecordText>> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_stored = self.unused.is_none() && *current == self.stored;
+        // A record that is not used stays until there is another one.
+        if is_stored || (self.unused.is_some() && current.is_empty()) {
+            return Ok(None);
+        }
+        let mut text = RecordText::new(&current);
+        drop(current);
+        text.binding = self.key.binding(&text.covered()?)?;
+        Ok(Some(text))
+    }
+
+    /// Returns the new value of a session's record, or `None` if it is stored already.
+    ///
+    /// # Errors
+    /// Returns an error if the key cannot be read or created.
+    pub fn changed_value(&self) -> io::Result<Option<Value>> {
+        let changed = self.changed()?;
+        let value = changed.map(serde_json::to_value).transpose()?;
+        Ok(value)
+    }
+
+    /// Writes the record beside the transcript, whose lock must be held, if it has changed.
+    ///
+    /// # Errors
+    /// Returns an error if the file or the key cannot be written.
+    pub fn save(&self) -> io::Result<()> {
+        let Some(transcript) = &self.transcript else {
+            return Ok(());
+        };
+        let Some(text) = self.changed()? else {
+            return Ok(());
+        };
+        let beside = FolderHandle::open(folder_of(transcript))?;
+        let folder = OsStr::new(PAYLOAD_FOLDER);
+        match beside.create_folder(folder, true) {
+            Ok(()) => beside.sync()?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let folder = beside.enter(folder)?;
+        let name = file_name(transcript);
+        if text.entries.is_empty() {
+            return match folder.remove_file(&name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
+        }
+        let mut bytes = serde_json::to_vec_pretty(&text)?;
+        bytes.push(b'\n');
+        let (unfinished, mut file) = temporary(&folder, &name, true)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        folder.rename(&unfinished, &name)?;
+        folder.sync()
+    }
+}
+
+/// Returns the entries of a record, and whether the key binds them.
+fn verified(bytes: Option<Vec<u8>>, key: &RecordKey) -> io::Result<(Entries, bool)> {
+    let Some(bytes) = bytes else {
+        return Ok((Entries::new(), true));
+    };
+    let text = RecordText::parse(&bytes).map_err(|error| {
+        let message = format!("it is damaged: {error}");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })?;
+    let is_bound = key.binds(&text.covered()?, &text.binding);
+    let is_bound = is_bound.map_err(|error| {
+        let message = format!("{}: {error}", key.path().display());
+        io::Error::new(error.kind(), message)
+    })?;
+    Ok((text.into_entries(), is_bound))
+}
+
+/// Reads the file of a record; a link in its place is not followed.
+fn read_beside(transcript: &Path) -> io::Result<Option<Vec<u8>>> {
+    let opened = FolderHandle::open(folder_of(transcript))
+        .and_then(|beside| beside.enter(OsStr::new(PAYLOAD_FOLDER)))
+        .and_then(|folder| folder.open_file(&file_name(transcript)));
+    let (file, metadata) = match opened {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if metadata.len() > MAX_SOURCE_BYTES {
+        let message = "it is too large";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_SOURCE_BYTES).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+fn file_name(transcript: &Path) -> OsString {
+    let mut name = transcript.file_name().unwrap_or_default().to_owned();
+    name.push(ENDING);
+    name
+}
+
+fn shown_name(transcript: &Path) -> String {
+    let name = file_name(transcript);
+    format!("{PAYLOAD_FOLDER}/{}", name.to_string_lossy())
+}

@@ -1,0 +1,5 @@
+//! The record of what the evaluation of a conversation obtained.
+
+pub(crate) mod entry;
+pub(crate) mod evaluation_record;
+pub(crate) mod record_key;
