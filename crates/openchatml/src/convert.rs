@@ -29,6 +29,7 @@
 //! # Ok::<(), convert::ConvertError>(())
 //! ```
 
+mod declarations;
 mod error;
 mod harmony;
 mod ids;
@@ -40,6 +41,8 @@ mod v2_0;
 mod v2_2;
 mod writing;
 
+pub(crate) use declarations::Place;
+pub use declarations::PlacedTools;
 pub use error::ConvertError;
 pub use ids::assign_ids;
 pub(crate) use ids::note_implied_ids;
@@ -75,21 +78,41 @@ pub fn write(
     to: Dialect,
     options: &ConvertOptions,
 ) -> Result<WriteResult, ConvertError> {
-    let writing = match to {
-        Dialect::V2_2 => v2_2::write(transcript)?,
-        Dialect::V2_0 => v2_0::write(transcript)?,
-        Dialect::Harmony => harmony::write(transcript)?,
+    let place = match to {
+        Dialect::V2_2 => Place::Developer,
+        Dialect::V2_0 => Place::DeveloperJson,
+        Dialect::Harmony => Place::Namespace,
+        Dialect::V0_1 => Place::FunctionList,
+        Dialect::ChatMl => Place::Nowhere,
+    };
+    let placed = PlacedTools::new(transcript, place);
+    let mut writing = match write_placed(placed.transcript(), to) {
+        Ok(writing) => writing,
+        Err(error) => return Err(placed.restore(error)),
+    };
+    placed.finish(&mut writing.losses);
+    finish(writing, options)
+}
+
+fn write_placed(transcript: &Transcript, to: Dialect) -> Result<Writing, ConvertError> {
+    match to {
+        Dialect::V2_2 => v2_2::write(transcript),
+        Dialect::V2_0 => v2_0::write(transcript),
+        Dialect::Harmony => harmony::write(transcript),
         Dialect::V0_1 | Dialect::ChatMl => {
             let layout = if to == Dialect::ChatMl {
                 WriteOptions::plain()
             } else {
                 WriteOptions::default()
             };
-            let strict = options.strict;
-            return v0_1::write(transcript, &WriteOptions { strict, ..layout });
+            let WriteResult { text, losses } = v0_1::write(transcript, &layout)?;
+            Ok(Writing {
+                text,
+                losses,
+                ..Writing::default()
+            })
         }
-    };
-    finish(writing, options)
+    }
 }
 
 /// A frame as a line of 2.0, which must lose nothing.

@@ -28,6 +28,7 @@
 mod json;
 mod lexer;
 mod openapi;
+pub(crate) mod read_back;
 mod sections;
 mod toolbox;
 mod types;

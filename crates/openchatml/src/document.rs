@@ -240,6 +240,7 @@ impl Document<'_> {
         Transcript {
             header: self.header().map(HeaderBuf::from),
             frames: self.to_owned_frames(),
+            tools: Vec::new(),
         }
     }
 

@@ -134,6 +134,8 @@ loss_kinds! {
     SettingDropped, "setting-dropped", STRUCTURE;
     /// A declaration of a tool.
     DeclarationDropped, "declaration-dropped", STRUCTURE;
+    /// A declaration of a tool that reads back with less.
+    DeclarationChanged, "declaration-changed", STRUCTURE;
     /// An attribute or a key.
     AttributeDropped, "attribute-dropped", STRUCTURE;
     /// A comment.

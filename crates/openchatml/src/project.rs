@@ -53,9 +53,10 @@ mod responses_write;
 mod rows;
 mod sharegpt;
 mod sharegpt_read;
+mod tools;
 mod turns;
 
-use crate::convert::{ConvertError, ConvertOptions, WriteResult, finish};
+use crate::convert::{ConvertError, ConvertOptions, Place, PlacedTools, WriteResult, finish};
 use crate::document::owned::Transcript;
 
 pub use format::{JsonFormat, Projected};
@@ -72,7 +73,14 @@ pub fn write(
     to: JsonFormat,
     options: &ConvertOptions,
 ) -> Result<WriteResult, ConvertError> {
-    let writing = match to {
+    let place = match to {
+        JsonFormat::Json => Place::Developer,
+        JsonFormat::Json2_0 => Place::DeveloperJson,
+        _ => Place::Row,
+    };
+    let placed = PlacedTools::new(transcript, place);
+    let transcript = placed.transcript();
+    let mut writing = match to {
         JsonFormat::Json => frames::write(transcript, options),
         JsonFormat::Json2_0 => turns::write(transcript, options),
         JsonFormat::OpenAi => messages_write::write(transcript, options),
@@ -83,5 +91,6 @@ pub fn write(
             return Err(ConvertError::ReadOnly { form: to.as_str() });
         }
     };
+    placed.finish(&mut writing.losses);
     finish(writing, options)
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
-use openchatml::convert::{self, ConvertOptions};
+use openchatml::convert::{self, ConvertOptions, PlacedTools, WriteResult};
 use openchatml::project::{self, JsonFormat, Projected, UnknownShape};
 use openchatml::{Dialect, Loss, Transcript};
 
-use crate::conversion::chatmd;
 use crate::conversion::rows::recognize;
+use crate::conversion::{builtin_tools, chatmd};
 use crate::language::Language;
 
 /// A form of a conversation.
@@ -258,7 +258,9 @@ impl Form {
     ) -> Result<Text, convert::ConvertError> {
         let written = match self {
             Self::Dialect(dialect) => convert::write(transcript, dialect, options)?,
-            Self::Projection(projection) => project::write(transcript, projection, options)?,
+            Self::Projection(projection) => {
+                return Self::write_projection(projection, transcript, options);
+            }
             Self::Chatmd | Self::Text => {
                 let written = chatmd::write(transcript);
                 if options.refuses(&written.losses) {
@@ -271,6 +273,31 @@ impl Form {
             text: written.text,
             losses: written.losses,
         })
+    }
+
+    /// Writes a row, with the built-in tools among its declarations.
+    fn write_projection(
+        projection: JsonFormat,
+        transcript: &Transcript,
+        options: &ConvertOptions,
+    ) -> Result<Text, convert::ConvertError> {
+        if matches!(projection, JsonFormat::Json | JsonFormat::Json2_0) {
+            let WriteResult { text, losses, .. } = project::write(transcript, projection, options)?;
+            return Ok(Text { text, losses });
+        }
+        let placed = PlacedTools::beside(transcript);
+        let (declared, loss) = builtin_tools::declared(placed.transcript());
+        let lenient = options.clone().with_strict(None);
+        let written = project::write(&declared, projection, &lenient)?;
+        let mut losses = written.losses;
+        losses.extend(loss);
+        drop(declared);
+        placed.finish(&mut losses);
+        if options.refuses(&losses) {
+            return Err(convert::ConvertError::Losses(losses));
+        }
+        let text = written.text;
+        Ok(Text { text, losses })
     }
 }
 

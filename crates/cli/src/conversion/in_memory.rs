@@ -28,7 +28,11 @@ pub(crate) fn read_messages(
     }
     let (messages, losses) = messages_from_frames(&read.transcript.frames);
     let losses = read.losses.iter().chain(&losses);
-    Ok((messages, losses.map(ToString::to_string).collect()))
+    let mut losses: Vec<String> = losses.map(ToString::to_string).collect();
+    if !read.transcript.tools.is_empty() {
+        losses.push("the declarations of the tools dropped".to_owned());
+    }
+    Ok((messages, losses))
 }
 
 /// Returns messages in a form, and the losses of the conversion.

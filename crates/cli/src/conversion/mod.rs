@@ -1,5 +1,6 @@
 //! Conversion of conversations between forms.
 
+pub(crate) mod builtin_tools;
 pub(crate) mod chatmd;
 pub(crate) mod form;
 pub(crate) mod in_memory;

@@ -19,6 +19,7 @@ mod contract;
 mod convert;
 mod convert_chatmd;
 mod convert_losses;
+mod convert_tools;
 mod damage;
 mod debug;
 mod doctor;

@@ -285,6 +285,10 @@ pub struct Transcript {
     pub header: Option<HeaderBuf>,
     /// The frames in order, stray text included.
     pub frames: Vec<FrameBuf>,
+    /// The tools that a row declares beside its messages, each as in Chat Completions.
+    ///
+    /// Dialects declare tools in messages; conversions move them.
+    pub tools: Vec<Value>,
 }
 
 impl Transcript {
@@ -293,7 +297,15 @@ impl Transcript {
         Self {
             header: None,
             frames,
+            tools: Vec::new(),
         }
+    }
+
+    /// Sets the declared tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<Value>) -> Self {
+        self.tools = tools;
+        self
     }
 
     /// Sets the header.

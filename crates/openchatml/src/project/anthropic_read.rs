@@ -10,11 +10,18 @@ use super::header;
 use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::loss::LossKind;
 
 pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut reading = Reading::default();
-    let opened = header::open(values, &["messages"], false, &mut reading);
+    let opened = header::open(
+        values,
+        &["messages"],
+        false,
+        ToolShape::InputSchema,
+        &mut reading,
+    );
     let mut header = opened.header;
     let extra = header.as_mut().map(|header| &mut header.extra);
     let has_system = extra.is_some_and(|extra| extra.shift_remove("system").is_some());

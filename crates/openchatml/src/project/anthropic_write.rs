@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::blocks::{Notes, is_object, on_one_line};
 use super::header;
 use super::messages_write::to_messages;
+use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
 use crate::document::owned::Transcript;
 use crate::loss::LossKind;
@@ -19,8 +20,12 @@ use crate::syntax::vocabulary::Terminator;
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
-    let header = transcript.header.as_ref();
-    let mut beside = header::beside(header, &["messages", "system"], &mut writing);
+    let mut beside = header::beside(
+        transcript,
+        &["messages", "system"],
+        ToolShape::InputSchema,
+        &mut writing,
+    );
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let messages = to_messages(&transcript.frames, &mut writing);
     let is_system = |message: &&ChatMessage| message.role == Role::System && !message.developer;

@@ -10,6 +10,7 @@ use super::frames::UNKNOWN;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
 use crate::messages::{recipient_of, types_of};
@@ -36,7 +37,13 @@ const KNOWN: [&str; 15] = [
 
 pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut frames = Frames::default();
-    let opened = header::open(values, &["messages"], true, &mut frames.reading);
+    let opened = header::open(
+        values,
+        &["messages"],
+        true,
+        ToolShape::Wrapped,
+        &mut frames.reading,
+    );
     for (index, message) in opened.messages.into_iter().enumerate() {
         frames.reading.index = index;
         let before = frames.list.len();
@@ -48,6 +55,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         transcript: Transcript {
             header: opened.header,
             frames: frames.list,
+            tools: frames.reading.tools,
         },
         diagnostics: frames.reading.findings.kept().to_vec(),
         losses: frames.reading.losses,

@@ -4,13 +4,14 @@ use super::format::Projected;
 use super::header;
 use super::node::Node;
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::document::owned::Transcript;
 use crate::harmony::{Conversation, RenderMessage};
 
 pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut reading = Reading::default();
     let keys = ["messages", "conversations", "conversation"];
-    let opened = header::open(values, &keys, false, &mut reading);
+    let opened = header::open(values, &keys, false, ToolShape::Wrapped, &mut reading);
     let mut messages = Vec::with_capacity(opened.messages.len());
     for node in opened.messages {
         match serde_json::from_str::<RenderMessage>(node.spelled()) {
@@ -32,6 +33,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     Projected {
         transcript: Transcript {
             header: opened.header,
+            tools: reading.tools,
             ..transcript
         },
         diagnostics: reading.findings.kept().to_vec(),

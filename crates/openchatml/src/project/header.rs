@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 use super::node::{Kind, Node};
 use super::outline::is_message;
 use super::reading::Reading;
+use super::tools::{self, ToolShape};
 use crate::convert::{ConvertOptions, Writing};
-use crate::document::owned::HeaderBuf;
+use crate::document::owned::{HeaderBuf, Transcript};
 use crate::loss::LossKind;
 
 /// The keys of a header that have a field of their own.
@@ -25,6 +26,7 @@ pub(super) fn open<'t>(
     values: &[Node<'t>],
     keys: &[&str],
     own_header: bool,
+    shape: ToolShape,
     reading: &mut Reading,
 ) -> Opened<'t> {
     let nothing = Opened {
@@ -73,8 +75,10 @@ pub(super) fn open<'t>(
     };
     let mut header = HeaderBuf::new("");
     let mut any = false;
+    let declaring = tools::read(&object, shape, reading);
     for (_, key, value) in &object.entries {
-        if keys.contains(&key.as_str()) || value.kind() == Kind::Null {
+        let is_read = keys.contains(&key.as_str()) || declaring == Some(key.as_str());
+        if is_read || value.kind() == Kind::Null {
             continue;
         }
         if own_header && key == "header" {
@@ -159,16 +163,31 @@ pub(super) fn to_value(header: &HeaderBuf) -> Value {
     Value::Object(object)
 }
 
-/// The header as keys beside `messages`. What has no place there is noted.
+/// The header and the tools as keys beside `messages`. What has no place there is noted.
 pub(super) fn beside(
-    header: Option<&HeaderBuf>,
+    transcript: &Transcript,
     messages: &[&str],
+    shape: ToolShape,
     writing: &mut Writing,
 ) -> Map<String, Value> {
     let mut object = Map::new();
-    let Some(header) = header else {
-        return object;
-    };
+    if let Some(header) = &transcript.header {
+        header_beside(header, transcript, messages, &mut object, writing);
+    }
+    if !transcript.tools.is_empty() {
+        let tools = tools::to_value(&transcript.tools, shape, writing);
+        object.insert(tools::KEYS[0].into(), tools);
+    }
+    object
+}
+
+fn header_beside(
+    header: &HeaderBuf,
+    transcript: &Transcript,
+    messages: &[&str],
+    object: &mut Map<String, Value>,
+    writing: &mut Writing,
+) {
     if !["", "2.0", "2.2"].contains(&header.version.as_str()) {
         writing.note_whole(
             LossKind::HeaderDropped,
@@ -182,7 +201,8 @@ pub(super) fn beside(
         object.insert("model".into(), model.clone().into());
     }
     for (key, value) in &header.extra {
-        let taken = OWN.contains(&key.as_str()) || messages.contains(&key.as_str());
+        let is_declared = key == tools::KEYS[0] && !transcript.tools.is_empty();
+        let taken = is_declared || OWN.contains(&key.as_str()) || messages.contains(&key.as_str());
         if taken || value.is_null() {
             writing.note_whole(
                 LossKind::HeaderDropped,
@@ -192,7 +212,6 @@ pub(super) fn beside(
             object.insert(key.clone(), value.clone());
         }
     }
-    object
 }
 
 /// Writes a document: the keys beside the messages, and one message per line, or everything on

@@ -10,6 +10,7 @@ use super::header;
 use super::node::{Kind, Node};
 use super::outline::is_message;
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::document::owned::Transcript;
 use crate::messages::frames_from_messages;
 
@@ -63,7 +64,13 @@ pub(super) fn is_history(values: &[Node<'_>]) -> bool {
 
 pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut reading = Reading::default();
-    let opened = header::open(values, &["messages"], true, &mut reading);
+    let opened = header::open(
+        values,
+        &["messages"],
+        true,
+        ToolShape::Wrapped,
+        &mut reading,
+    );
     let mut messages = Vec::with_capacity(opened.messages.len());
     for (index, message) in opened.messages.into_iter().enumerate() {
         reading.index = index;
@@ -98,6 +105,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         transcript: Transcript {
             header: opened.header,
             frames,
+            tools: reading.tools,
         },
         diagnostics: reading.findings.kept().to_vec(),
         losses: reading.losses,

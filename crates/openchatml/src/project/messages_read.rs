@@ -11,6 +11,7 @@ use super::format::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
 use crate::loss::LossKind;
@@ -49,6 +50,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         values,
         &["messages", "conversations", "conversation"],
         false,
+        ToolShape::Wrapped,
         &mut messages.reading,
     );
     let mut list = Vec::with_capacity(opened.messages.len());
@@ -79,7 +81,11 @@ pub(super) fn finish(
         reading.losses.retain(|loss| loss.message != NAMELESS);
     }
     Projected {
-        transcript: Transcript { header, frames },
+        transcript: Transcript {
+            header,
+            frames,
+            tools: reading.tools,
+        },
         diagnostics: reading.findings.kept().to_vec(),
         losses: reading.losses,
     }

@@ -10,6 +10,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall
 use serde_json::{Map, Value, json};
 
 use super::header;
+use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
@@ -18,7 +19,7 @@ use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
-    let beside = header::beside(transcript.header.as_ref(), &["messages"], &mut writing);
+    let beside = header::beside(transcript, &["messages"], ToolShape::Wrapped, &mut writing);
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let messages = to_messages(&transcript.frames, &mut writing);
     let mut tools = BTreeMap::new();

@@ -122,9 +122,11 @@ pub fn conversations(text: &[u8]) -> Result<Vec<Span>, Box<Diagnostic>> {
 fn is_conversation(node: Node<'_>) -> bool {
     match node.kind() {
         Kind::Array => true,
-        Kind::Object => node
-            .object()
-            .is_some_and(|object| messages_of(&object).is_some() || row(&object).is_some()),
+        Kind::Object => {
+            node.object()
+                .is_some_and(|object| messages_of(&object).is_some() || row(&object).is_some())
+                || unpacked(node).is_some()
+        }
         _ => false,
     }
 }
@@ -150,6 +152,34 @@ fn is_message_value(node: Node<'_>) -> bool {
 fn messages_of<'t>(object: &Object<'t>) -> Option<Node<'t>> {
     let mut found = LISTS.iter().filter_map(|key| object.get(key));
     found.find(|node| node.kind() == Kind::Array)
+}
+
+/// Returns a row whose messages are text with their list in place of the text.
+pub(super) fn unpacked(row: Node<'_>) -> Option<String> {
+    // Almost every row has a list, so the keys are only looked at if a text begins like one.
+    if row.kind() != Kind::Object {
+        return None;
+    }
+    memchr::memmem::find(row.spelled().as_bytes(), b"\"[")?;
+    let object = row.object()?;
+    let mut keys = LISTS.iter().copied();
+    let key = keys.find(|key| {
+        object
+            .get(key)
+            .is_some_and(|node| node.kind() == Kind::String)
+    })?;
+    let list = object.get(key)?.string()?;
+    let whole = Span::new(0, list.len());
+    let node = Node::parse(list.as_bytes(), whole).ok()?;
+    if node.kind() != Kind::Array {
+        return None;
+    }
+    let entries = object.entries.iter().map(|(name, word, value)| {
+        let value = if word == key { node } else { *value };
+        format!("{}:{}", name.spelled(), value.spelled())
+    });
+    let entries: Vec<String> = entries.collect();
+    Some(format!("{{{}}}", entries.join(",")))
 }
 
 /// Returns the format of a JSON text; `None` for invalid JSON or an unknown format.
@@ -215,6 +245,10 @@ pub fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
 /// The format of one row, and whether it excludes the others.
 fn of_row(node: Node<'_>, keys: &mut Vec<String>) -> Option<(JsonFormat, bool)> {
     let certain = |format| (format, format != JsonFormat::OpenAi);
+    if let Some(row) = unpacked(node) {
+        let node = Node::parse(row.as_bytes(), Span::new(0, row.len())).ok()?;
+        return of_row(node, keys);
+    }
     let Some(object) = node.object() else {
         return of_messages(node.items(), keys).map(certain);
     };

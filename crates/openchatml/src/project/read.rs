@@ -4,11 +4,13 @@ use logue_source::Span;
 
 use super::format::{JsonFormat, Projected};
 use super::node::Node;
+use super::outline::unpacked;
 use super::{
     anthropic_read, frames_read, harmony_read, history_read, messages_read, responses_read, rows,
     sharegpt_read,
 };
 use crate::convert::ConvertOptions;
+use crate::loss::{Loss, LossKind, LossTarget};
 
 /// Reads one conversation: an array of messages, an object that holds one under `messages`
 /// (`conversations` in `ShareGPT`), one message, or lines of messages. Of a pair, the first one.
@@ -39,10 +41,35 @@ pub fn read_all(
             }];
         }
     };
+    if let [node] = values.as_slice()
+        && let Some(row) = unpacked(*node)
+    {
+        return read_unpacked(&row, node.span(), from, options);
+    }
     match values.as_slice() {
         [node] if from == JsonFormat::Preference => rows::read_pair(*node, options),
         values => vec![read_values(values, from, options)],
     }
+}
+
+/// Reads a row whose messages were text, at its place in the file.
+fn read_unpacked(
+    row: &str,
+    place: Span,
+    from: JsonFormat,
+    options: &ConvertOptions,
+) -> Vec<Projected> {
+    let whole = Span::new(0, row.len());
+    let mut read = read_all(row.as_bytes(), whole, from, options);
+    for conversation in &mut read {
+        for found in &mut conversation.diagnostics {
+            found.primary = place;
+        }
+        let text = "the text of the messages is read as a list";
+        let loss = Loss::new(LossTarget::Transcript, LossKind::SpellingChanged, text);
+        conversation.losses.insert(0, loss);
+    }
+    read
 }
 
 pub(super) fn read_values(

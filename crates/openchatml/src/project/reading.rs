@@ -1,6 +1,7 @@
 //! Shared parts of the readers: fields of a message, findings and notes.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
+use serde_json::Value;
 
 use super::node::{Kind, Node, Object};
 use crate::loss::{Loss, LossKind, LossTarget};
@@ -13,6 +14,8 @@ pub(super) struct Reading {
     pub(super) losses: Vec<Loss>,
     /// The message that is being read.
     pub(super) index: usize,
+    /// The declared tools of the conversation.
+    pub(super) tools: Vec<Value>,
 }
 
 impl Reading {

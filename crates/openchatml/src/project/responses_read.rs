@@ -10,6 +10,7 @@ use super::header;
 use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use super::tools::ToolShape;
 use crate::loss::LossKind;
 use logue_source::Span;
 
@@ -25,7 +26,13 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         };
     }
     let mut reading = Reading::default();
-    let opened = header::open(values, &["input", "output"], false, &mut reading);
+    let opened = header::open(
+        values,
+        &["input", "output"],
+        false,
+        ToolShape::Flat,
+        &mut reading,
+    );
     let mut header = opened.header;
     let mut items = Items {
         reading,

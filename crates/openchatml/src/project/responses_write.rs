@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::blocks::Notes;
 use super::header;
 use super::messages_write::to_messages;
+use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
 use crate::document::owned::Transcript;
 use crate::loss::LossKind;
@@ -18,8 +19,12 @@ use crate::syntax::vocabulary::Terminator;
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
-    let header = transcript.header.as_ref();
-    let beside = header::beside(header, &["input", "instructions"], &mut writing);
+    let beside = header::beside(
+        transcript,
+        &["input", "instructions"],
+        ToolShape::Flat,
+        &mut writing,
+    );
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let messages = to_messages(&transcript.frames, &mut writing);
     let mut tools = BTreeMap::new();

@@ -12,6 +12,7 @@
 use serde_json::{Map, Value};
 
 use super::header;
+use super::tools::ToolShape;
 use crate::convert::{
     ConvertOptions, Ordered, Pairing, Writing, note_implied_ids, note_terminators,
 };
@@ -30,7 +31,12 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
-    let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);
+    let beside = header::beside(
+        transcript,
+        &[KEY, "system"],
+        ToolShape::Wrapped,
+        &mut writing,
+    );
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let mut values = Vec::with_capacity(transcript.frames.len());
     for (index, frame) in transcript.frames.iter().enumerate() {

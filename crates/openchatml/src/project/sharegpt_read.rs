@@ -8,6 +8,7 @@ use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::sharegpt::KEY;
+use super::tools::ToolShape;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
@@ -22,6 +23,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         values,
         &[KEY, "conversation", "messages"],
         false,
+        ToolShape::Wrapped,
         &mut turns.reading,
     );
     let mut header = opened.header;
@@ -54,7 +56,11 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut reading = turns.reading;
     reading.losses.extend(assign_ids(&mut frames));
     Projected {
-        transcript: Transcript { header, frames },
+        transcript: Transcript {
+            header,
+            frames,
+            tools: reading.tools,
+        },
         diagnostics: reading.findings.kept().to_vec(),
         losses: reading.losses,
     }

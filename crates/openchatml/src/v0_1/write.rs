@@ -125,6 +125,10 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
             .out
             .note_whole(LossKind::HeaderDropped, "the document header is dropped");
     }
+    if !transcript.tools.is_empty() {
+        let text = "the declarations of the tools dropped";
+        writer.out.note_whole(LossKind::DeclarationDropped, text);
+    }
     // A reply that names no tool is of the tool that a reader would find for it.
     let mut frames = transcript.frames.clone();
     for frame in &mut frames {

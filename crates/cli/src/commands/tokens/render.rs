@@ -6,18 +6,23 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use logue_message::ToolDefinition;
 use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
 use logue_source::{Diagnostic, Span, escape_line};
-use openchatml::convert::ConvertOptions;
+use openchatml::convert::{ConvertOptions, PlacedTools};
 use openchatml::harmony::{
     Conversation, Form as Extent, Reasoning, RenderError, RenderOptions, Renderer,
 };
 use openchatml::project::{self, JsonFormat};
-use openchatml::{Dialect, FrameRole, Loss, Transcript, messages_from_frames};
+use openchatml::{
+    Dialect, FrameBuf, FrameRole, Loss, LossKind, LossTarget, Transcript, messages_from_frames,
+};
+use serde_json::{Value, json};
 
 use crate::arguments::RenderArgs;
+use crate::conversion::builtin_tools;
 use crate::conversion::form::{Form, looks_like_json};
 use crate::exit::{CliError, Exit};
 use crate::files::{folder_of, is_stdin, read_file};
@@ -26,6 +31,8 @@ use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 /// The heading that identifies a Harmony system message.
 const CHANNELS: &str = "# Valid channels:";
+/// The declaration of functions in a Harmony developer message.
+const NAMESPACE: &str = "\nnamespace functions {";
 
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let (name, bytes) = read_file(&arguments.file)?;
@@ -171,6 +178,23 @@ fn bare(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<S
 
 /// Renders the prompt of a request with these messages.
 fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<String, CliError> {
+    let placed = PlacedTools::beside(transcript);
+    let is_trained = |frame: &FrameBuf| frame.body.contains(NAMESPACE);
+    // The trained layout must not change by a byte.
+    let transcript = if transcript.frames.iter().any(is_trained) {
+        transcript
+    } else {
+        placed.transcript()
+    };
+    let (transcript, _) = builtin_tools::declared(transcript);
+    let tools: Vec<ToolDefinition> = transcript.tools.iter().filter_map(definition).collect();
+    if tools.len() < transcript.tools.len() {
+        let text = "a declaration of a tool that is not a function dropped";
+        note(
+            name,
+            &Loss::new(LossTarget::Transcript, LossKind::DeclarationDropped, text),
+        );
+    }
     let (messages, losses) = messages_from_frames(&transcript.frames);
     for loss in &losses {
         note(name, loss);
@@ -179,7 +203,7 @@ fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result
     settings.reasoning_effort = arguments
         .reasoning_effort
         .map(|effort| effort.as_str().to_owned());
-    let request = ModelRequest::new("", &messages, &settings);
+    let request = ModelRequest::new("", &messages, &settings).with_tools(&tools);
     let mut options = HarmonyPromptOptions::default();
     options.form = arguments.extent();
     options.reasoning = arguments.reasoning();
@@ -198,6 +222,19 @@ fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result
     }
     let ids = prompt.ids().map_err(|error| refused(error, correct))?;
     Ok(listed(&ids, arguments.json))
+}
+
+/// Returns the definition of a function that a conversation declares.
+fn definition(tool: &Value) -> Option<ToolDefinition> {
+    let function = tool.get("function")?;
+    let text = |key: &str| function.get(key).and_then(Value::as_str);
+    let parameters = function.get("parameters").cloned();
+    let none = || json!({"type": "object", "properties": {}});
+    Some(ToolDefinition::new(
+        text("name")?,
+        text("description").unwrap_or_default(),
+        parameters.unwrap_or_else(none),
+    ))
 }
 
 fn listed(ids: &[u32], json: bool) -> String {

@@ -1,7 +1,8 @@
 //! Conversion between ChatMD documents and transcripts, through the messages of both.
 //!
 //! References of a document (`<doc>`, `<agent>`, `<import>`) are not fetched, except for the payload
-//! files beside it. A transcript cannot hold its tool declarations. All losses are listed.
+//! files beside it. Of its tool declarations a transcript keeps the
+//! built-in ones. All losses are listed.
 
 mod losses;
 mod payloads;

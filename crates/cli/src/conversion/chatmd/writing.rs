@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 
 use chatmd::{BuiltinDeclaration, MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
+use openchatml::convert::PlacedTools;
 use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
+use crate::conversion::builtin_tools;
 use crate::conversion::chatmd::BUILTIN_TOOLS;
 use crate::conversion::chatmd::losses::conversation_loss;
 use crate::conversion::form::Text;
 
 pub(crate) fn write(transcript: &Transcript) -> Text {
+    let placed = PlacedTools::beside(transcript);
+    let transcript = placed.transcript();
     let mut out = String::new();
     let mut losses = Vec::new();
     if let Some(header) = &transcript.header {
         config(header, &mut out, &mut losses);
     }
+    tools(transcript, &mut out, &mut losses);
     let (messages, more) = messages_from_frames(&transcript.frames);
     losses.extend(more);
     let mut calls = Calls::new();
@@ -30,7 +35,41 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
         };
         writing.message(message, &mut calls);
     }
+    placed.finish(&mut losses);
     Text { text: out, losses }
+}
+
+/// Writes the declared tools that are built-in tools.
+fn tools(transcript: &Transcript, out: &mut String, losses: &mut Vec<Loss>) {
+    let settings = transcript.header.as_ref();
+    let settings = settings.map(|header| &header.generation_settings);
+    let written = builtins(settings.and_then(|settings| settings.get(BUILTIN_TOOLS)));
+    let mut written = written.unwrap_or_default();
+    for (index, tool) in transcript.tools.iter().enumerate() {
+        let name = tool
+            .get("function")
+            .and_then(|function| function.get("name"));
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        let declared = builtin_tools::declarations(name).unwrap_or_default();
+        let number = index + 1;
+        let [own] = declared.as_slice() else {
+            losses.push(conversation_loss(
+                LossKind::DeclarationDropped,
+                format!("the declaration of tool {number} dropped: it is not a built-in tool"),
+            ));
+            continue;
+        };
+        if own != tool {
+            losses.push(conversation_loss(
+                LossKind::DeclarationChanged,
+                format!("the declaration of tool {number} becomes that of the built-in tool"),
+            ));
+        }
+        if !written.contains(&name) {
+            written.push(name);
+            out.push_str(&element::builtin_tool(name));
+        }
+    }
 }
 
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {

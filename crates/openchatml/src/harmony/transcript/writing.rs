@@ -43,6 +43,10 @@ impl Conversation {
                 "Harmony has no document header",
             );
         }
+        if !transcript.tools.is_empty() {
+            let text = "the declarations of the tools dropped";
+            losses.note(LossTarget::Transcript, LossKind::DeclarationDropped, text);
+        }
         let frames = &transcript.frames;
         let replies = frames.iter().filter(|frame| frame.role == FrameRole::Tool);
         let mut writing = Writing {

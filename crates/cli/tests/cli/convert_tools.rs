@@ -1,0 +1,286 @@
+//! Declared tools between the forms: the place in each form, and the way back.
+
+use serde_json::{Value, json};
+
+use crate::program::{Ran, folder, run, run_with_input};
+
+fn convert(text: &str, from: &str, to: &str) -> Ran {
+    let folder = folder(&[]);
+    run_with_input(
+        folder.path(),
+        &["convert", "--from", from, "--to", to],
+        text,
+    )
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A row with one function, which TypeScript holds whole.
+fn simple() -> Value {
+    row(&json!([{"type": "function", "function": {
+        "name": "tide",
+        "description": "Tide time.\nOf a port.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "port": {"type": "string", "description": "A port."},
+                "unit": {"type": "string", "enum": ["m", "ft"], "default": "m"},
+                "days": {"type": "array", "items": {"type": "number"}},
+                "at": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+            },
+            "required": ["port"],
+        },
+    }}]))
+}
+
+/// A row with schemas that TypeScript cannot hold.
+fn rich() -> Value {
+    row(&json!([
+        {"type": "function", "function": {
+            "name": "tide",
+            "description": "",
+            "strict": true,
+            "parameters": {
+                "type": "object",
+                "properties": {"day": {"type": "integer", "minimum": 1}, "text": {"type": "string", "pattern": "<|end|>"}},
+                "additionalProperties": false,
+            },
+        }},
+        {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}},
+    ]))
+}
+
+fn row(tools: &Value) -> Value {
+    json!({
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Tide?"},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "tide", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "06:12"},
+            {"role": "assistant", "content": "At 06:12."},
+        ],
+        "tools": tools,
+    })
+}
+
+#[test]
+fn declarations_come_back_from_every_form() {
+    let forms = [
+        "ocml2.2",
+        "ocml2.0",
+        "ocml0.1",
+        "json",
+        "json2.0",
+        "openai",
+        "sharegpt",
+        "anthropic",
+        "responses",
+    ];
+    for (name, row) in [("simple", simple()), ("rich", rich())] {
+        for form in forms {
+            let there = convert(&row.to_string(), "openai", form);
+            assert_eq!(there.status, 0, "{form}: {}", there.stderr);
+            for word in ["declaration", "header", "tools"] {
+                assert!(
+                    !there.stderr.contains(word),
+                    "{name} {form}: {}",
+                    there.stderr
+                );
+            }
+            let back = convert(&there.stdout, form, "openai");
+            assert_eq!(value(&back.stdout), row, "{name} {form}: {}", there.stdout);
+        }
+    }
+}
+
+#[test]
+fn harmony_declares_a_namespace_and_lists_what_it_cannot_state() {
+    let there = convert(&simple().to_string(), "openai", "harmony");
+    assert!(!there.stderr.contains("declaration"), "{}", there.stderr);
+    let section = "<|start|>developer<|message|># Tools\n\n## functions\n\nnamespace functions {\n\n\
+        // Tide time.\n// Of a port.\ntype tide = (_: {\n// A port.\nport: string,\n\
+        unit?: \"m\" | \"ft\", // default: m\ndays?: number[],\nat?: {\n    x: number,\n},\n}) => any;\n\n\
+        } // namespace functions<|end|>";
+    assert!(there.stdout.contains(section), "{}", there.stdout);
+    let back = convert(&there.stdout, "harmony", "openai");
+    assert_eq!(value(&back.stdout), simple());
+
+    let there = convert(
+        &rich().to_string().replace("<|end|>", "x"),
+        "openai",
+        "harmony",
+    );
+    assert_eq!(there.status, 0, "{}", there.stderr);
+    let listed = "structure: transcript: the declaration of tool 1 keeps";
+    assert!(there.stderr.contains(listed), "{}", there.stderr);
+    let back = value(&convert(&there.stdout, "harmony", "openai").stdout);
+    assert_eq!(back["tools"][1], rich()["tools"][1]);
+    assert_eq!(
+        back["tools"][0]["function"]["parameters"]["properties"]["day"]["type"],
+        "number"
+    );
+    assert_eq!(back["messages"], rich()["messages"]);
+}
+
+#[test]
+fn the_text_of_2_2_is_typescript_if_nothing_is_lost() {
+    let simple = convert(&simple().to_string(), "openai", "ocml2.2");
+    assert!(
+        simple.stdout.contains("\nnamespace functions {\n"),
+        "{}",
+        simple.stdout
+    );
+    let rich = convert(&rich().to_string(), "openai", "ocml2.2");
+    assert!(rich.stdout.contains("\"minimum\":1"), "{}", rich.stdout);
+    // What a declaration spells is no frame.
+    assert!(!rich.stdout.contains("\"<|end|>"), "{}", rich.stdout);
+}
+
+#[test]
+fn instructions_of_a_developer_keep_their_message() {
+    let body = "# Instructions\n\nBe brief.\n\n# Tools\n\n## functions\n\nnamespace functions {\n\n\
+        type tide = () => any;\n\n} // namespace functions";
+    let text =
+        format!("<|start|>developer<|message|>{body}<|end|><|start|>user<|message|>Hi<|end|>");
+    let row = convert(&text, "harmony", "openai");
+    let back = value(&row.stdout);
+    assert_eq!(
+        back["messages"][0]["content"],
+        "# Instructions\n\nBe brief."
+    );
+    assert_eq!(back["tools"][0]["function"]["name"], "tide");
+    let again = convert(&row.stdout, "openai", "harmony");
+    assert_eq!(again.stdout, text);
+}
+
+#[test]
+fn declarations_that_are_not_understood_stay_text() {
+    for inner in [
+        "type tide = <T>(_: T) => any;",
+        "see the manual",
+        "type tide = (_: {a: Map}) => any;",
+    ] {
+        let body = format!("# Tools\n\n## functions\n\nnamespace functions {{\n{inner}\n}}");
+        let text = format!("version: 2.2\n<|start|>developer<|message|>{body}<|end|>\n");
+        let row = value(&convert(&text, "ocml2.2", "openai").stdout);
+        let messages = row.get("messages").unwrap_or(&row);
+        assert_eq!(messages[0]["content"], body);
+        assert!(row.get("tools").is_none());
+    }
+}
+
+#[test]
+fn other_spellings_of_tools_are_read() {
+    let wrapped = simple();
+    let function = &wrapped["tools"][0]["function"];
+    let mut flat = function.clone();
+    flat["type"] = "function".into();
+    let mut schema = function.clone();
+    let parameters = schema
+        .as_object_mut()
+        .unwrap()
+        .remove("parameters")
+        .unwrap();
+    schema["input_schema"] = parameters;
+    let lists = [
+        json!([function]),
+        json!([flat]),
+        json!([schema]),
+        wrapped["tools"].clone(),
+    ];
+    for list in lists {
+        for tools in [list.clone(), json!(list.to_string())] {
+            let mut row = wrapped.clone();
+            row["tools"] = tools;
+            let read = convert(&row.to_string(), "openai", "openai");
+            assert_eq!(value(&read.stdout), wrapped, "{row}");
+            let is_same = row == wrapped;
+            assert_eq!(read.stderr.is_empty(), is_same, "{}", read.stderr);
+        }
+    }
+    let mut row = wrapped.clone();
+    row["messages"] = json!(row["messages"].to_string());
+    let folder = folder(&[("a.jsonl", &format!("{row}\n{row}\n"))]);
+    let read = run(folder.path(), ["convert", "a.jsonl", "--to", "openai"]);
+    assert_eq!(read.status, 0, "{}", read.stderr);
+    assert!(
+        read.stderr.contains("the text of the messages"),
+        "{}",
+        read.stderr
+    );
+    for line in read.stdout.lines() {
+        assert_eq!(value(line), wrapped);
+    }
+}
+
+#[test]
+fn built_in_tools_pass_between_chatmd_and_rows() {
+    let chatmd = "<tool name=\"read_file\"/>\n<user>\nRAW|Hi|RAW</user>\n";
+    let there = convert(chatmd, "chatmd", "openai");
+    assert!(
+        there.stderr.contains("built-in tools become declarations"),
+        "{}",
+        there.stderr
+    );
+    let tools = value(&there.stdout)["tools"].clone();
+    assert_eq!(tools[0]["function"]["name"], "read_file");
+    assert_eq!(
+        tools[0]["function"]["parameters"]["required"],
+        json!(["file"])
+    );
+    let back = convert(&there.stdout, "openai", "chatmd");
+    assert_eq!((back.stdout.as_str(), back.stderr.as_str()), (chatmd, ""));
+
+    let other = convert(&simple().to_string(), "openai", "chatmd");
+    assert!(!other.stdout.contains("<tool "), "{}", other.stdout);
+    assert!(
+        other.stderr.contains("the declaration of tool 1 dropped"),
+        "{}",
+        other.stderr
+    );
+    let mut own = simple();
+    own["tools"][0]["function"]["name"] = "read_file".into();
+    let own = convert(&own.to_string(), "openai", "chatmd");
+    assert!(
+        own.stdout.starts_with("<tool name=\"read_file\"/>\n"),
+        "{}",
+        own.stdout
+    );
+    assert!(
+        own.stderr.contains("becomes that of the built-in tool"),
+        "{}",
+        own.stderr
+    );
+}
+
+#[test]
+fn a_form_without_declarations_lists_them() {
+    let there = convert(&simple().to_string(), "openai", "chatml");
+    let listed = "structure: transcript: the declarations of the tools dropped";
+    assert!(there.stderr.contains(listed), "{}", there.stderr);
+}
+
+#[test]
+fn prompts_declare_the_tools_of_a_row() {
+    let row = simple().to_string();
+    let anthropic = convert(&row, "openai", "anthropic").stdout;
+    let rich = convert(&rich().to_string(), "openai", "ocml2.2").stdout;
+    let folder = folder(&[("a.json", &row), ("b.json", &anthropic), ("c.ocml", &rich)]);
+    for (file, declared) in [
+        ("a.json", "type tide = (_: {\n// A port.\nport: string,"),
+        ("b.json", "type tide = (_: {\n// A port.\nport: string,"),
+        ("c.ocml", "type now = () => any;"),
+    ] {
+        let ran = run(folder.path(), ["tokens", "render", "--text", file]);
+        assert_eq!(ran.status, 0, "{file}: {}", ran.stderr);
+
+        let channel = "Calls to these tools must go to the commentary channel: 'functions'.";
+        for part in [declared, channel, "namespace functions {"] {
+            assert!(ran.stdout.contains(part), "{file}: {}", ran.stdout);
+        }
+    }
+}
