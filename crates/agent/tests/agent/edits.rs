@@ -142,6 +142,46 @@ async fn no_decision_stays_in_a_session_whose_process_died_after_the_answer() {
     }
 }
 
+/// A turn that is given up after its answer says its message again; its calls ask again.
+#[tokio::test]
+async fn a_signal_is_given_again_to_a_turn_that_was_given_up_after_its_answer() {
+    let call = Answer::text("").with_call("c1", "deploy", r#"{"service":"db"}"#);
+    let answers = vec![call.clone(), Answer::text("done"), call];
+    let replies = answers.into_iter().map(Reply::Answer).collect();
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let (agent, deployed) = agent(&server);
+    let agent = agent.build().unwrap();
+    let store = Arc::new(Stuck::default());
+    let chat = agent.sessions(Arc::<Stuck>::clone(&store)).unwrap();
+    let outcome = chat.send("s", ChatMessage::user("go")).await;
+    let ChatTurnOutcome::Suspended(turn) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let first = turn.signal_descriptor.signal_id;
+    let edit = || edited_approval_payload([("c1".to_owned(), json!({"service": "web"}))]);
+    let seconds = Duration::from_secs(1);
+    store.is_stuck.store(true, Ordering::SeqCst);
+    let signalled =
+        tokio::time::timeout(seconds, chat.signal(SignalTarget::Signal(&first), edit()));
+    assert!(signalled.await.is_err(), "the turn ended");
+    for _ in 0..3 {
+        let recovered = tokio::time::timeout(seconds, chat.recover("s"));
+        assert!(recovered.await.is_err(), "the turn ended");
+    }
+    store.is_stuck.store(false, Ordering::SeqCst);
+    assert_eq!(chat.recover("s").await.unwrap(), Some(1));
+    let unfinished = chat.unfinished("s").await.unwrap().unwrap();
+    assert_eq!(unfinished.error_category, "turn_interrupted");
+    let again = chat.signal(SignalTarget::Signal(&first), edit()).await;
+    let ChatTurnOutcome::Suspended(turn) = again.unwrap() else {
+        panic!("the repeated call ran");
+    };
+    assert_ne!(turn.signal_descriptor.signal_id, first);
+    assert_eq!(*deployed.lock().unwrap(), ["web"]);
+    let request = server.received().pop().unwrap().body.to_string();
+    assert!(request.contains("go"), "{request}");
+}
+
 /// Edits every call, after an edit that is not accepted.
 struct Editor;
 

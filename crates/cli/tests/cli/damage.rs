@@ -442,6 +442,11 @@ fn a_repair_of_a_journal_keeps_its_sound_calls_and_makes_tools_ask() {
     flip(&store_below(folder.path()).unwrap(), "I try once more.");
     let repaired = run(folder.path(), ["sessions", "repair"]);
     assert_eq!(repaired.status, 0, "{}", repaired.stdout);
+    let ended = say(folder.path(), &server, &["send", "s", "ship it"]);
+    assert_eq!(ended.status, 5, "{}", ended.stderr);
+    let text = &ended.stderr;
+    assert!(text.contains("note 3 of the turn's journal"), "{text}");
+    assert!(text.contains("send the message again"), "{text}");
     let asks = say(folder.path(), &server, &["send", "s", "ship it"]);
     assert_eq!(asks.status, 6, "{}", asks.stderr);
     assert_eq!(runs(folder.path()), "ran\nran\n");

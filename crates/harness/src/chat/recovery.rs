@@ -21,6 +21,8 @@ const EDITED: &str = "edited";
 const REJECTED: &str = "rejected";
 const RECOVERED: &str = "recovered";
 /// The text of a message that stands for a lost one with a call.
+const SAY_AGAIN: &str =
+    "what is left of the turn is history; send the message again: its tools ask before they run";
 const LOST_CALL: &str = "(the call was damaged in the store and is in quarantine)";
 
 /// A note of a turn's journal.
@@ -237,9 +239,14 @@ impl Journalled {
     pub(super) fn from_notes(notes: &[Value]) -> Result<Self, Failure> {
         let mut journalled = Self::default();
         for (at, note) in notes.iter().enumerate() {
+            let is_lost = is_quarantined(note);
             let note = TurnNote::from_json(note).map_err(|cause| {
                 let what = format!("note {at} of the turn's journal is invalid: {cause}");
-                Failure::new("session_load_failed", what)
+                let mut failure = Failure::damaged(&what);
+                if is_lost {
+                    failure.help = Some(SAY_AGAIN.to_owned());
+                }
+                failure
             })?;
             journalled.add(note);
         }

@@ -327,8 +327,11 @@ fn is_final(outcome: &StoredOutcome) -> bool {
 
 /// The position in the history of the message of a failed turn.
 fn said(failed: &StoredOutcome, work: Option<&EntryPayload>) -> Option<u64> {
-    if let Some(EntryPayload::Continue { said, .. }) = work {
-        return *said;
+    match work {
+        Some(EntryPayload::Continue { said, .. }) => return *said,
+        // Its first entry said it.
+        Some(EntryPayload::Resume { .. }) => return None,
+        _ => {}
     }
     match failed.body.get(RESUMABLE) {
         Some(resumable) => resumable.get("said").and_then(Value::as_u64),
@@ -340,12 +343,15 @@ fn said(failed: &StoredOutcome, work: Option<&EntryPayload>) -> Option<u64> {
 /// The work with which a failed entry is tried again.
 fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayload {
     let resumable = failed.body.get(RESUMABLE);
+    let has_answered = failed.body.get(ANSWERED).is_some();
     let said = said(failed, work.as_ref());
     let mut unstarted = Vec::new();
     let decision = match work {
         // A signal of a turn in which nothing happened keeps its suspension.
         Some(work @ (EntryPayload::Message { .. } | EntryPayload::Quarantined)) => return work,
-        Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() => return work,
+        Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() && !has_answered => {
+            return work;
+        }
         Some(EntryPayload::Resume { payload, .. }) => Some(payload),
         Some(EntryPayload::Continue {
             decision,
@@ -366,11 +372,7 @@ fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayloa
         invocation_id: failed.invocation_id.clone(),
         said,
         // After its own answer, a turn would begin anew and repeat its calls: it says its message again.
-        upto: if failed.body.get(ANSWERED).is_some() {
-            0
-        } else {
-            failed.replies_to
-        },
+        upto: if has_answered { 0 } else { failed.replies_to },
         guarded: guarded.cloned().unwrap_or_default(),
         decision,
         open: unstarted,
