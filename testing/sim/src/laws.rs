@@ -125,18 +125,23 @@ fn one_effect_each(effects: &BTreeMap<String, u64>) -> Result<(), String> {
 }
 
 /// Checks that every message has one final outcome for any number of deliveries.
+///
+/// A delivery after the decision about a suspended turn receives the outcome of the decided one.
 fn one_outcome_each(told: &BTreeMap<String, Vec<ChatTurnOutcome>>) -> Result<(), String> {
     for (key, outcomes) in told {
         if !has_final(outcomes) {
             return Err(format!("{key} never received an answer: {outcomes:?}"));
         }
-        let all: BTreeSet<String> = outcomes
-            .iter()
-            .filter(|one| is_final(one))
-            .map(|one| one.to_json().to_string())
-            .collect();
-        if all.len() > 1 {
-            return Err(format!("{key} received different outcomes: {all:?}"));
+        for waits in [true, false] {
+            let all: BTreeSet<String> = outcomes
+                .iter()
+                .filter(|one| is_final(one))
+                .filter(|one| matches!(one, ChatTurnOutcome::Suspended(_)) == waits)
+                .map(|one| one.to_json().to_string())
+                .collect();
+            if all.len() > 1 {
+                return Err(format!("{key} received different outcomes: {all:?}"));
+            }
         }
     }
     Ok(())
@@ -154,16 +159,20 @@ fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
 /// Checks that each message of a client occurs in order.
 ///
 /// It occurs once, unless its turn failed after an effect, or after too many recoveries, and the
-/// session went on before it was tried again.
+/// session went on before it was tried again, by its client or by its signal.
 fn in_order(name: &str, history: &[ChatMessage], interrupted: bool) -> Result<(), String> {
     let mut latest: BTreeMap<String, String> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for message in history.iter().filter(|message| message.role == Role::User) {
         let text = message.text();
         let key = text.split(' ').next_back().unwrap_or_default().to_owned();
         let client = key.split('-').next().unwrap_or_default().to_owned();
         let may_repeat = interrupted || text.starts_with("tool");
+        if !seen.insert(key.clone()) && may_repeat {
+            continue;
+        }
         if let Some(before) = latest.insert(client, key.clone())
-            && (before > key || (before == key && !may_repeat))
+            && before >= key
         {
             return Err(format!("{key} follows {before} in {name}"));
         }

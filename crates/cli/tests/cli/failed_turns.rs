@@ -98,6 +98,31 @@ fn a_call_of_a_failed_turn_is_not_repeated_without_a_person() {
     }
 }
 
+/// A message that is said again after others reaches the model, however often that fails.
+#[test]
+fn a_message_that_is_said_again_is_in_each_request_until_its_answer() {
+    let server = server(vec![
+        call(),
+        status(503),
+        text("hi"),
+        status(503),
+        status(503),
+        text("shipped"),
+    ]);
+    let folder = prepared(DEPLOY);
+    assert_eq!(ask(folder.path(), &server, &KEYED).status, 4);
+    let hello = ask(folder.path(), &server, &["send", "s", "hello"]);
+    assert_eq!(hello.status, 0, "{}", hello.stderr);
+    for status in [4, 4, 0] {
+        let again = ask(folder.path(), &server, &KEYED);
+        assert_eq!(again.status, status, "{}", again.stderr);
+        let request = server.received().pop().unwrap().body;
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["content"], "ship it", "{request}");
+    }
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
 /// Once a turn has answered, another message may have the same call, and so may one with other arguments.
 #[test]
 fn other_calls_and_later_messages_run_as_before() {

@@ -16,7 +16,7 @@ use super::drive::record_of;
 use super::failure::{Failure, TURN_CANCELLED};
 use super::open::Opened;
 use super::outcome::{
-    ANSWERED, ChatTurnOutcome, CompletedTurn, RESUMABLE, SuspendedTurn, descriptor_to_json,
+    ChatTurnOutcome, CompletedTurn, RESUMABLE, SAYS_AGAIN, SuspendedTurn, descriptor_to_json,
     mark_transient,
 };
 use super::recovery::{Journalled, Remains};
@@ -186,6 +186,10 @@ impl<E: Send + 'static> Inner<E> {
         if is_resumable {
             mark_resumable(&mut stored, basis.said, &basis.guarded);
         }
+        // The message that it said again is not history.
+        if is_resumable && basis.first.is_some() {
+            mark_says_again(&mut stored);
+        }
         TurnCommit {
             messages: Vec::new(),
             fields: Map::new(),
@@ -240,8 +244,9 @@ impl<E: Send + 'static> Inner<E> {
             guarded.extend(journalled.guarded());
             mark_resumable(&mut stored, basis.said, &guarded);
         }
-        if !goes_on && let Value::Object(body) = &mut stored.body {
-            body.insert(ANSWERED.to_owned(), Value::Bool(true));
+        // After its own answer, it would begin anew and repeat its calls.
+        if !goes_on {
+            mark_says_again(&mut stored);
         }
         let mut fields = journalled.fields.clone();
         fields.retain(|name, _| name != MESSAGES && self.graph.schema().field(name).is_some());
@@ -272,6 +277,13 @@ fn mark_resumable(stored: &mut NewOutcome, said: Option<u64>, guarded: &[logue_m
     if let Value::Object(body) = &mut stored.body {
         let how = json!({"said": said, "guarded": calls_to_json(guarded)});
         body.insert(RESUMABLE.to_owned(), how);
+    }
+}
+
+/// Marks a failure whose turn continues by saying its message again.
+fn mark_says_again(stored: &mut NewOutcome) {
+    if let Value::Object(body) = &mut stored.body {
+        body.insert(SAYS_AGAIN.to_owned(), Value::Bool(true));
     }
 }
 

@@ -239,8 +239,8 @@ impl ChatTurnOutcome {
 
 /// The key of a stored outcome with what its turn needs to continue.
 pub(super) const RESUMABLE: &str = "resumable";
-/// The key of a stored failure after the answer of its turn.
-pub(super) const ANSWERED: &str = "answered";
+/// The key of a stored failure whose turn says its message again.
+pub(super) const SAYS_AGAIN: &str = "says_again";
 /// The key of a stored failure that may pass: `true`, or [`DAMAGED`] if a repair is required.
 pub(super) const TRANSIENT: &str = "transient";
 const DAMAGED: &str = "damaged";

@@ -12,7 +12,7 @@ use crate::store::{
 };
 
 use super::failure::{Failure, TURN_CANCELLED};
-use super::outcome::{ANSWERED, ChatTurnOutcome, RESUMABLE, TRANSIENT};
+use super::outcome::{ChatTurnOutcome, RESUMABLE, SAYS_AGAIN, TRANSIENT};
 use super::stream::{ChatEvent, Sink, TurnStream};
 use super::{ChatHarness, Inner};
 
@@ -343,13 +343,13 @@ fn said(failed: &StoredOutcome, work: Option<&EntryPayload>) -> Option<u64> {
 /// The work with which a failed entry is tried again.
 fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayload {
     let resumable = failed.body.get(RESUMABLE);
-    let has_answered = failed.body.get(ANSWERED).is_some();
+    let says_again = failed.body.get(SAYS_AGAIN).is_some();
     let said = said(failed, work.as_ref());
     let mut unstarted = Vec::new();
     let decision = match work {
         // A signal of a turn in which nothing happened keeps its suspension.
         Some(work @ (EntryPayload::Message { .. } | EntryPayload::Quarantined)) => return work,
-        Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() && !has_answered => {
+        Some(work @ EntryPayload::Resume { .. }) if resumable.is_none() && !says_again => {
             return work;
         }
         Some(EntryPayload::Resume { payload, .. }) => Some(payload),
@@ -371,8 +371,7 @@ fn work_again(failed: &StoredOutcome, work: Option<EntryPayload>) -> EntryPayloa
     EntryPayload::Continue {
         invocation_id: failed.invocation_id.clone(),
         said,
-        // After its own answer, a turn would begin anew and repeat its calls: it says its message again.
-        upto: if has_answered { 0 } else { failed.replies_to },
+        upto: if says_again { 0 } else { failed.replies_to },
         guarded: guarded.cloned().unwrap_or_default(),
         decision,
         open: unstarted,
