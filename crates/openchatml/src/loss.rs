@@ -102,6 +102,8 @@ loss_kinds! {
     PairingLost, "pairing-lost", CONTENT;
     /// Bytes that are not text and were replaced.
     BytesReplaced, "bytes-replaced", CONTENT;
+    /// A reference to a document, an import or an agent that is kept as text.
+    ReferenceKept, "reference-kept", STRUCTURE;
     /// A text on another channel.
     ChannelChanged, "channel-changed", STRUCTURE;
     /// A preamble that becomes an answer or hidden.

@@ -374,9 +374,7 @@ impl PromptScope {
                 media_type: page.media_type,
             })
         };
-        let mut page = DocumentText::from(entry.text);
-        page.media_type = entry.media_type;
-        Ok(page)
+        Ok(entry.into_page())
     }
 
     /// Fetches the text at an address.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use chatmd::DocumentText;
 use logue_message::{ChatMessage, ContentBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -50,6 +51,15 @@ impl RecordKind {
             Self::Document => "document",
             Self::Prompt => "prompt",
         }
+    }
+}
+
+impl RecordEntry {
+    /// Returns the recorded document.
+    pub(crate) fn into_page(self) -> DocumentText {
+        let mut page = DocumentText::from(self.text);
+        page.media_type = self.media_type;
+        page
     }
 }
 

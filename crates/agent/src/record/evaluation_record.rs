@@ -9,13 +9,14 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use chatmd::DocumentText;
 use logue_tools::FolderHandle;
 use serde_json::Value;
 
 use crate::files::atomic_file::{folder_of, temporary};
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
-use crate::record::entry::{Entries, RecordEntry, RecordText};
+use crate::record::entry::{Entries, RecordEntry, RecordKind, RecordText, entry_key};
 use crate::record::record_key::RecordKey;
 use crate::transcript::redaction::Redaction;
 
@@ -103,6 +104,12 @@ impl EvaluationRecord {
     /// The stored entries, also those of a record that is not used.
     pub fn entries(&self) -> Vec<RecordEntry> {
         RecordText::new(&self.stored).entries
+    }
+
+    /// Returns the page at an address as the latest run fetched it.
+    pub fn page(&self, src: &str) -> Option<DocumentText> {
+        let key = entry_key(RecordKind::Document, &[src]);
+        Some(self.find(&key)?.into_page())
     }
 
     /// Returns the entry with a key, of this run or of the latest one.

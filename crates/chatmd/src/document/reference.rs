@@ -2,7 +2,7 @@
 
 use logue_source::Span;
 
-use crate::document::content::ContentItem;
+use crate::document::content::{ContentItem, Text};
 use crate::document::element::{Document, Element};
 use crate::document::tool::ToolKind;
 
@@ -90,6 +90,44 @@ impl Document {
             found
         });
         found.filter(|reference| !reference.src.is_empty())
+    }
+}
+
+impl Document {
+    /// Replaces items of messages by texts; an item without one stays.
+    ///
+    /// Conversions use it for references that they do not follow.
+    ///
+    /// ```
+    /// use chatmd::{ContentItem, Document, MemoryWorld, evaluate};
+    ///
+    /// let text = "<user>Sum up: <doc src=\"a.md\" local/></user>";
+    /// let (mut document, _) = Document::from_tree(&chatmd::parse(text));
+    /// document.replace_items(|item| match item {
+    ///     ContentItem::Doc(doc) => Some(doc.span.text(text)?.to_owned()),
+    ///     _ => None,
+    /// });
+    /// let evaluation = evaluate(&document, &mut MemoryWorld::new());
+    /// assert_eq!(evaluation.messages[0].text(), "Sum up: <doc src=\"a.md\" local/>");
+    /// ```
+    pub fn replace_items(&mut self, mut replacement: impl FnMut(&ContentItem) -> Option<String>) {
+        let messages = self
+            .elements
+            .iter_mut()
+            .filter_map(|element| match element {
+                Element::Message(message) => Some(message),
+                _ => None,
+            });
+        for item in messages.flat_map(|message| &mut message.content) {
+            if let Some(text) = replacement(item) {
+                *item = ContentItem::Text(Text {
+                    span: item.span(),
+                    text,
+                    payload: None,
+                    placeholders: Vec::new(),
+                });
+            }
+        }
     }
 }
 

@@ -61,6 +61,9 @@ pub(crate) struct ConvertArgs {
     pub(crate) keep_reasoning: bool,
 
     #[command(flatten)]
+    pub(crate) expansion: ExpansionArgs,
+
+    #[command(flatten)]
     pub(crate) variables: VariableArgs,
 
     /// Read the input as JSON lines
@@ -70,6 +73,18 @@ pub(crate) struct ConvertArgs {
     /// Print JSON lines with the losses of each conversation
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The references that a conversion follows.
+#[derive(Debug, Args)]
+pub(crate) struct ExpansionArgs {
+    /// Expand imports, and insert documents and images; agents stay as text
+    #[arg(long)]
+    pub(crate) expand: bool,
+
+    /// Let --expand read this directory too, besides that of the file
+    #[arg(long = "root", value_name = "DIR", requires = "expand")]
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 /// Parses the severities of losses.

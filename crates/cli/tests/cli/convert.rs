@@ -373,11 +373,12 @@ fn what_chatmd_names_is_listed() {
     let text = "<tool name=\"read_file\"/>\n<user>Sum up <doc src=\"a.md\" local/></user>\n";
     let folder = folder(&[]);
     let ran = run_with_input(folder.path(), &["convert", "--to", "openai"], text);
-    assert_eq!(ran.status, 8);
+    assert_eq!(ran.status, 0);
+    assert!(ran.stdout.contains(r#"Sum up <doc src=\"a.md\" local/>"#));
     let start = r#"{"tools":[{"type":"function","function":{"name":"read_file","#;
     assert!(ran.stdout.starts_with(start), "{}", ran.stdout);
     assert_snapshot!(ran.stderr, @r"
-    <stdin>: content: transcript: line 2: a document is not fetched
+    <stdin>: structure: transcript: line 2: a document is not fetched, its element stays as text
     <stdin>: structure: transcript: built-in tools become declarations of functions
     ");
 }

@@ -46,9 +46,9 @@ fn whatever_is_not_carried_is_listed() {
     version: 2.2
     model: gpt-4o
     generation_settings: {"temperature": 0.25, "max_tokens": 800, "reasoning_effort": "low", "builtin_tools": ["read_file"]}
-    <|start|>system<|message|>Rules. <|end|>
+    <|start|>system<|message|>Rules. <import src="r.md"/><|end|>
     <|start|>developer name=d<|message|>Be brief.<|end|>
-    <|start|>user name=Ada<|message|>Look <|end|>
+    <|start|>user name=Ada<|message|>Look <doc src="x.md" local/><agent src="b.md" local>go</agent><|end|>
     <|start|>assistant name=Bot<|channel|>analysis<|message|>one
 
     two<|end|>
@@ -61,10 +61,7 @@ fn whatever_is_not_carried_is_listed() {
     assert_snapshot!(ran.stderr.replace("a.chatmd: ", ""), @r"
     content: transcript: line 8: `<doc>` outside every message is not sent to the model
     content: transcript: line 9: an import is not expanded
-    content: transcript: line 10: an import is not expanded
-    content: transcript: line 12: a document is not fetched
     content: transcript: line 12: an image is not fetched
-    content: transcript: line 12: an agent is not run, and its input is dropped
     content: transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     content: transcript: line 17: a document is not fetched
     content: message 3: an image dropped
@@ -78,6 +75,9 @@ fn whatever_is_not_carried_is_listed() {
     structure: transcript: `show_tool_call` of a `<config>` dropped
     structure: transcript: the summaries of a `<reasoning>` joined to one
     structure: transcript: line 3: this `<config>` has no effect; the first one is used
+    structure: transcript: line 10: an import is not expanded, its element stays as text
+    structure: transcript: line 12: a document is not fetched, its element stays as text
+    structure: transcript: line 12: an agent is not asked, its element stays as text
     structure: transcript: line 14: a `<reasoning>` without words dropped
     structure: transcript: line 17: the `type` of a response becomes that of its call
     structure: transcript: line 20: empty assistant message is not sent to the model

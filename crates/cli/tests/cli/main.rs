@@ -27,6 +27,7 @@ mod dry_run;
 mod edited;
 mod editing;
 mod example;
+mod expanded;
 mod failed_turns;
 mod fix;
 mod fmt;

@@ -15,16 +15,18 @@ mod source;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_agent::VariableValues;
+use logue_agent::{EvaluationRecord, FileLoader, VariableValues};
 use logue_source::{Origin, Source, Span, escape_line};
+use logue_tools::Roots;
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project::{self, JsonFormat};
 use serde_json::{Value, json};
 
-use crate::conversion::chatmd;
+use crate::conversion::chatmd::{self, Expansion};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
@@ -35,7 +37,8 @@ use crate::conversion::form::Conversation;
 use crate::conversion::in_memory::reason;
 use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
-use crate::files::find_files;
+use crate::files::{find_files, folder_of};
+use crate::setup::evaluation::record_key;
 use crate::setup::variables::variables;
 use crate::terminal::print_error;
 
@@ -228,7 +231,8 @@ impl Converter<'_> {
         let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
         let read = match form {
             Form::Chatmd | Form::Text => {
-                chatmd::read_with(&bytes, certain, folder, &self.variables)
+                let expansion = self.expansion(path)?;
+                chatmd::read_with(&bytes, certain, folder, &self.variables, expansion)
             }
             _ => form.read(&bytes, certain, folder, &self.options),
         };
@@ -240,6 +244,29 @@ impl Converter<'_> {
             sink.finish()?;
         }
         Ok(())
+    }
+
+    /// Returns the files that references of a document may name, if they are expanded.
+    fn expansion(&self, path: Option<&Path>) -> Result<Option<Expansion>, CliError> {
+        if !self.arguments.expansion.expand {
+            return Ok(None);
+        }
+        let real = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let folder = real.as_deref().map_or_else(|| ".".into(), folder_of);
+        let folders = [path.map_or_else(|| ".".into(), folder_of)];
+        let roots = Roots::new(
+            folders
+                .into_iter()
+                .chain(self.arguments.expansion.roots.clone()),
+        );
+        let roots = roots.map_err(|error| CliError::user("E-SOURCE-READ", error.to_string()))?;
+        let mut files = FileLoader::new(Arc::new(roots), &folder);
+        if let Some(path) = path {
+            files = files.with_file(path);
+        }
+        let record = real.as_deref().zip(record_key());
+        let record = record.map(|(path, key)| EvaluationRecord::beside(path, key));
+        Ok(Some(Expansion { files, record }))
     }
 
     fn sink(&self, job: &Job) -> Result<Sink, CliError> {

@@ -11,7 +11,7 @@ use chatmd::{
     ToolKind, Tree,
 };
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
-use logue_source::{Diagnostic, DiagnosticCode, Source, Span};
+use logue_source::{Diagnostic, DiagnosticCode, SourceMap, Span};
 use openchatml::{FrameBuf, Loss, LossKind, LossTarget, messages_from_frames};
 
 use crate::conversion::chatmd::builtin_of;
@@ -24,13 +24,18 @@ pub(crate) fn conversation_loss(kind: LossKind, text: impl Into<String>) -> Loss
 
 /// A document and its evaluation.
 pub(crate) struct ParsedDocument<'r> {
-    pub(crate) text: &'r str,
-    pub(crate) tree: &'r Tree<'r>,
+    pub(crate) map: &'r SourceMap<'r>,
+    /// The tree of the document, and those of expanded documents.
+    pub(crate) trees: &'r [Tree<'r>],
     pub(crate) document: &'r Document,
     pub(crate) evaluation: &'r Evaluation,
     pub(crate) payloads: &'r Payloads,
     /// The values of filled variables.
     pub(crate) values: &'r BTreeMap<String, String>,
+    /// The spans of references that are kept as text.
+    pub(crate) kept: &'r [Span],
+    /// Whether the other references are expanded.
+    pub(crate) is_expanded: bool,
 }
 
 impl ParsedDocument<'_> {
@@ -46,10 +51,8 @@ impl ParsedDocument<'_> {
         losses.extend(self.summaries());
         let mut places = self.places(found);
         places.sort_by_key(|(at, _, _)| *at);
-        let lines = Source::new("", self.text.as_bytes());
         losses.extend(places.into_iter().map(|(at, kind, what)| {
-            let line = lines.line_column(at).line;
-            conversation_loss(kind, format!("line {line}: {what}"))
+            conversation_loss(kind, format!("{}: {what}", place(self.map, at)))
         }));
         losses
     }
@@ -88,7 +91,7 @@ impl ParsedDocument<'_> {
     }
 
     fn comments(&self) -> Option<Loss> {
-        let tokens = self.tree.tokens();
+        let tokens = self.trees.iter().flat_map(Tree::tokens);
         let comments = tokens.filter(|token| token.kind == TokenKind::Comment);
         match comments.count() {
             0 => None,
@@ -108,7 +111,7 @@ impl ParsedDocument<'_> {
         let mut count =
             |node: ElementNode<'_>, name| *lost.entry((node.tag(), name)).or_default() += 1;
         let mut first_config = true;
-        for node in self.tree.elements() {
+        for node in self.trees.iter().flat_map(Tree::elements) {
             // Declarations and ignored configurations are listed as a whole.
             let listed = match node.tag() {
                 Tag::Tool => true,
@@ -185,18 +188,22 @@ impl ParsedDocument<'_> {
         );
         let mut listed_spans: Vec<Span> = self.document.tools().map(|tool| tool.span).collect();
         for reference in self.document.references() {
+            let is_kept = self
+                .kept
+                .iter()
+                .any(|kept| kept.start <= reference.span.start && reference.span.end <= kept.end);
+            if self.is_expanded && !is_kept {
+                continue;
+            }
             listed_spans.push(reference.span);
             let (kind, what) = match reference.kind {
+                kind if is_kept => (LossKind::ReferenceKept, kept_text(kind)),
                 // The declaration is listed, and an image with a URL is converted if the frames can
                 // hold it.
                 ReferenceKind::AgentTool | ReferenceKind::ResponseSchema => continue,
                 ReferenceKind::Image if !reference.local => continue,
                 ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
                 ReferenceKind::Image => (LossKind::ImageDropped, "an image is not fetched"),
-                ReferenceKind::Agent => (
-                    LossKind::PartDropped,
-                    "an agent is not run, and its input is dropped",
-                ),
                 ReferenceKind::Import => (LossKind::PartDropped, "an import is not expanded"),
                 _ => (LossKind::PartDropped, "a document is not fetched"),
             };
@@ -274,6 +281,25 @@ fn parts(message: &ChatMessage) -> (Vec<&str>, String, &[ToolCall]) {
         _ => Vec::new(),
     };
     (thoughts, message.text(), &message.tool_calls)
+}
+
+/// Returns the line of an address, with the file if that is an imported one.
+fn place(map: &SourceMap<'_>, address: usize) -> String {
+    if map.import_chain(address).is_empty() {
+        let line = map.line_column(address).map_or(1, |place| place.line);
+        return format!("line {line}");
+    }
+    map.place(address)
+}
+
+/// Returns the words for a reference that stays in the text of its message.
+const fn kept_text(kind: ReferenceKind) -> &'static str {
+    match kind {
+        ReferenceKind::Agent => "an agent is not asked, its element stays as text",
+        ReferenceKind::Import => "an import is not expanded, its element stays as text",
+        ReferenceKind::Image => "an image is not fetched, its element stays as text",
+        _ => "a document is not fetched, its element stays as text",
+    }
 }
 
 /// Returns the kind of loss that a diagnostic of a document reports.

@@ -1,16 +1,17 @@
 //! Conversion between ChatMD documents and transcripts, through the messages of both.
 //!
-//! References of a document (`<doc>`, `<agent>`, `<import>`) are not fetched, except for the payload
-//! files beside it. Of its tool declarations a transcript keeps the
+//! References of a document (`<doc>`, `<agent>`, `<import>`) stay as text, except for the payload
+//! files beside it and those that the user expands. Of its tool declarations a transcript keeps the
 //! built-in ones. All losses are listed.
 
 mod losses;
 mod payloads;
+mod references;
 mod writing;
 
 use std::path::Path;
 
-use chatmd::{BuiltinDeclaration, Document, ToolDecl, ToolKind, evaluate};
+use chatmd::{BuiltinDeclaration, Document, ToolDecl, ToolKind, evaluate, source_map};
 use logue_agent::VariableValues;
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
@@ -21,6 +22,8 @@ pub(crate) use self::writing::write;
 
 use crate::conversion::chatmd::losses::{ParsedDocument, regrouped};
 use crate::conversion::chatmd::payloads::Payloads;
+pub(crate) use crate::conversion::chatmd::references::Expansion;
+use crate::conversion::chatmd::references::{References, in_document};
 use crate::conversion::form::{Conversation, Form};
 
 /// The setting that lists the built-in tools of a transcript.
@@ -31,15 +34,18 @@ const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// Reads a document; `folder` contains its payload files, if it has any.
 pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
-    read_with(bytes, certain, folder, &VariableValues::default())
+    read_with(bytes, certain, folder, &VariableValues::default(), None)
 }
 
 /// Reads a document and fills the variables that have a value.
+///
+/// References are expanded below the directories of `expansion`; without it, they stay as text.
 pub(crate) fn read_with(
     bytes: &[u8],
     certain: bool,
     folder: Option<&Path>,
     variables: &VariableValues,
+    expansion: Option<Expansion>,
 ) -> Conversation {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -63,22 +69,34 @@ pub(crate) fn read_with(
             };
         }
     };
-    let tree = chatmd::parse(text);
-    let (mut document, typed) = Document::from_tree(&tree);
+    let payloads = Payloads::beside(folder);
+    let mut references = References::new(expansion, payloads);
+    let expanded = references.load(text);
+    let map = source_map(&expanded.parts);
+    let parts = expanded
+        .imported
+        .iter()
+        .map(|index| &expanded.parts[*index]);
+    let mut trees = vec![expanded.tree];
+    trees.extend(parts.map(|part| chatmd::parse(&part.text)));
+    let mut document = expanded.document;
     let values = variables.for_document(&document);
     document.fill_variables(&values);
-    let mut payloads = Payloads::beside(folder);
-    let mut evaluation = evaluate(&document, &mut payloads);
+    let mut replaced = document.clone();
+    let kept = references.keep(&mut replaced, &map);
+    let mut evaluation = evaluate(&replaced, &mut references);
     let reading = ParsedDocument {
-        text,
-        tree: &tree,
+        map: &map,
+        trees: &trees,
         document: &document,
         evaluation: &evaluation,
-        payloads: &payloads,
+        payloads: references.payloads(),
         values: &values,
+        kept: &kept,
+        is_expanded: references.is_expanded(),
     };
-    let diagnostics = [tree.diagnostics().to_vec(), typed].concat();
-    let mut losses = reading.losses(&diagnostics);
+    let mut losses = reading.losses(&expanded.diagnostics);
+    let diagnostics = in_document(expanded.diagnostics, &expanded.parts, &map);
     // Frames cannot hold these ids; they are listed with the other attributes.
     evaluation.messages.iter_mut().for_each(forget_ids);
     losses.extend(name_orphans(&mut evaluation.messages));

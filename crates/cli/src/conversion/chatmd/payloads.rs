@@ -43,6 +43,11 @@ impl Payloads {
         self.read.contains(src)
     }
 
+    /// Returns whether `src` is a payload that can be read.
+    pub(crate) fn has(&self, src: &str) -> bool {
+        self.text(&DocumentRequest::local(src)).is_some()
+    }
+
     fn text(&self, request: &DocumentRequest<'_>) -> Option<String> {
         if !request.local || request.strip || request.markdown {
             return None;
