@@ -71,6 +71,7 @@ pub use prepare::prepared::{Connections, LoadedPrompt, Prepared, load_prompt, pr
 pub use prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
 pub use prompt::document::Prompt;
 pub use prompt::file_loader::FileLoader;
+pub use prompt::read_roots::named_roots;
 pub use prompt::refine::{RefineError, RewriteMemory, refine_prompt};
 pub use prompt::scope::PromptScope;
 pub use prompt::source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};

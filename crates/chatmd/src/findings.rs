@@ -20,6 +20,15 @@ impl Findings {
         self.push_with(diagnostic.code, || diagnostic);
     }
 
+    /// Adds the findings of another list; returns whether it has none.
+    pub(crate) fn extend(&mut self, other: Self) -> bool {
+        let is_empty = other.list.is_empty();
+        for diagnostic in other.finish() {
+            self.push(diagnostic);
+        }
+        is_empty
+    }
+
     /// Adds a finding of `code`, created only if it is kept.
     ///
     /// Creating it may search for spelling suggestions, which is too expensive for a million findings.

@@ -55,10 +55,10 @@ pub mod write;
 
 pub use check::{check, check_tree};
 pub use document::{
-    AgentElement, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document, DocumentRef,
-    Element, Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, ReasoningElement,
-    Reference, ReferenceKind, Summary, Text, ToolCallElement, ToolDecl, ToolKind,
-    ToolResponseElement, Variable,
+    AgentElement, ArgumentLimits, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document,
+    DocumentRef, Element, Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, ReadRoot,
+    ReasoningElement, Reference, ReferenceKind, RootBase, ShellAccess, ShellDetails, ShellProfile,
+    Summary, Text, ToolCallElement, ToolDecl, ToolKind, ToolResponseElement, Variable,
 };
 pub use evaluate::{
     Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind, evaluate,

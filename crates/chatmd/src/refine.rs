@@ -8,7 +8,7 @@ use logue_source::Span;
 
 use crate::document::content::ContentItem;
 use crate::document::element::{Config, Document, Element, MessageRole};
-use crate::document::tool::ToolKind;
+use crate::document::shell_access::ShellAccess;
 use crate::document::variable::Variable;
 use crate::syntax::builder::parse;
 use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
@@ -122,11 +122,27 @@ fn settings(document: &Document) -> impl PartialEq + use<> {
     (config, variables)
 }
 
-fn tools(document: &Document) -> Vec<(ToolKind, Option<String>)> {
-    let tools = document.tools();
-    tools
-        .map(|tool| (tool.kind.clone(), tool.note.clone()))
-        .collect()
+/// Returns everything that declares tools, without its place in the text.
+fn tools(document: &Document) -> Vec<Element> {
+    let declarations = document
+        .elements
+        .iter()
+        .filter_map(|element| match element {
+            Element::Tool(tool) => {
+                let mut tool = tool.clone();
+                tool.span = Span::default();
+                for root in &mut tool.roots {
+                    root.span = Span::default();
+                }
+                Some(Element::Tool(tool))
+            }
+            Element::ShellAccess(access) => Some(Element::ShellAccess(ShellAccess {
+                span: Span::default(),
+                ..access.clone()
+            })),
+            _ => None,
+        });
+    declarations.collect()
 }
 
 fn roles(document: &Document) -> Vec<MessageRole> {
@@ -149,7 +165,8 @@ fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
             Element::Config(_)
             | Element::Tool(_)
             | Element::Reasoning(_)
-            | Element::Variable(_) => {}
+            | Element::Variable(_)
+            | Element::ShellAccess(_) => {}
         }
     }
     found

@@ -1,7 +1,7 @@
 //! The stable codes of findings.
 //!
 //! A code never changes its meaning and is never reused. Errors of languages and tools are written
-//! `E-UPPER` and warnings in kebab case. Categories of failures are written in snake case and defined
+//! `E-UPPER`; warnings, and errors about features of other programs, in kebab case. Categories of failures are written in snake case and defined
 //! elsewhere: those of providers in `logue-model` (`Category`), those of sessions in `logue-harness`
 //! (`chat/failure.rs`), those of turns in `logue-agent` (`turn/run.rs`), those of commands in
 //! `logue-cli`. Each code has a page `docs/errors/CODE.md` and a line in `docs/errors/README.md`; a test
@@ -175,6 +175,14 @@ codes! {
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not provide.
     ToolUnsupported = "tool-unsupported",
+    /// A program of a prompt that may change tool calls is not run.
+    ScriptUnsupported = "script-unsupported",
+    /// Rules of a prompt for commands that are not enforced.
+    ShellAccessUnsupported = "shell-access-unsupported",
+    /// A command tool in a mode that is not offered.
+    ShellModeRefused = "shell-mode-refused",
+    /// A directory of a prompt's `read_file` is outside what the user allows.
+    ReadRootRefused = "read-root-refused",
     /// Content that is not sent to the model.
     ContentDropped = "content-dropped",
     /// A tool call without a response.

@@ -73,6 +73,7 @@ impl DiagnosticCode {
             Self::McpServerNotTrusted => "A tool needs permission first.",
             Self::MdUnknownTool
             | Self::ToolUnsupported
+            | Self::ShellModeRefused
             | Self::UndeclaredTool
             | Self::McpServerFailed => "A tool is not available.",
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
@@ -80,8 +81,10 @@ impl DiagnosticCode {
             Self::NetworkDenied => "A page may not be opened.",
             Self::SandboxUnavailable => "A tool may not be used here.",
             Self::ToolLimitExceeded => "A tool used more than its limit.",
-            Self::OutsideRoots => "A document may not be opened.",
-            Self::MdUnsupported => "The prompt uses something that is not supported yet.",
+            Self::OutsideRoots | Self::ReadRootRefused => "A document may not be opened.",
+            Self::MdUnsupported | Self::ScriptUnsupported | Self::ShellAccessUnsupported => {
+                "The prompt uses something that is not supported yet."
+            }
             Self::ContentDropped => "Some content was left out.",
             Self::CallWithoutResponse => "A tool has not answered.",
             Self::ResponseWithoutCall => "A tool answered without being asked.",

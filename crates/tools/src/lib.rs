@@ -65,6 +65,7 @@ mod fetch;
 mod fn_tool;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+mod named_root;
 mod output;
 mod patch;
 mod private_file;
@@ -93,6 +94,7 @@ pub use fetch::{
 pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
+pub use named_root::NamedRoot;
 pub use private_file::{FileOwners, PrivateFileError, replace_private_file};
 pub use private_folder::private_folder;
 pub use roots::{EntryKind, FolderHandle, OpenedFile, RootError, Roots};
@@ -102,7 +104,7 @@ pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning
 pub use schemars;
 pub use scope::{AccessScope, WrittenFiles};
 pub use server_words::server_command;
-pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
+pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, WordLimits, command_words};
 pub use tool::{
     APPROVAL_STALE, ARGUMENTS_REDACTED, Preview, Provenance, Tool, ToolInvocation, ToolResult,
 };

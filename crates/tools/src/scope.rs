@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builtin::Pages;
+use crate::named_root::NamedRoot;
 use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 
 /// The files and hosts that built-in tools may access.
@@ -24,6 +25,8 @@ use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 #[derive(Clone, Debug)]
 pub struct AccessScope {
     pub(crate) roots: Arc<Roots>,
+    /// The directories that a prompt names for its reading tools.
+    pub(crate) named: Vec<NamedRoot>,
     pub(crate) protected: Vec<PathBuf>,
     pub(crate) written: WrittenFiles,
     pub(crate) network: Option<Arc<Fetcher>>,
@@ -59,6 +62,7 @@ impl AccessScope {
     pub fn new(roots: Arc<Roots>) -> Self {
         Self {
             roots,
+            named: Vec::new(),
             protected: Vec::new(),
             written: WrittenFiles::default(),
             network: None,
@@ -84,6 +88,13 @@ impl AccessScope {
         });
         self.protected
             .push(real.unwrap_or_else(|_| path.to_owned()));
+        self
+    }
+
+    /// Sets the directories that a prompt names; `read_file` is confined to them.
+    #[must_use]
+    pub fn with_named_roots(mut self, named: Vec<NamedRoot>) -> Self {
+        self.named = named;
         self
     }
 

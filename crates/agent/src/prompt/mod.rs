@@ -5,6 +5,7 @@ pub(crate) mod external_tool;
 pub(crate) mod file_loader;
 pub(crate) mod grants;
 pub(crate) mod openchatml_prompt;
+pub(crate) mod read_roots;
 pub(crate) mod refine;
 pub(crate) mod scope;
 pub(crate) mod source_file;

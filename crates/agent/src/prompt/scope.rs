@@ -160,6 +160,12 @@ impl PromptScope {
         &self.shell
     }
 
+    /// Returns the directory of the prompt; the first root if it has no file.
+    pub(crate) fn prompt_folder(&self) -> PathBuf {
+        let file = self.files.file().and_then(Path::parent);
+        file.unwrap_or_else(|| self.files.roots().base()).to_owned()
+    }
+
     /// Allows the hosts of a fetcher.
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use chatmd::{ToolDecl, ToolKind};
+use chatmd::{ShellProfile, ToolDecl, ToolKind};
 use futures_util::future::join_all;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{
-    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolServerError,
-    ToolServerErrorKind, ToolSource, Toolbox, with_note,
+    Builtin, CommandError, Roots, ServerToolRequest, ShellOptions, ShellTool, Tool,
+    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
 };
 
 use crate::agents::agent_tool::AgentTool;
 use crate::permission::permissions::Permissions;
 use crate::prompt::document::Prompt;
 use crate::prompt::external_tool::ExternalTool;
+use crate::prompt::read_roots::named_roots;
 use crate::prompt::scope::PromptScope;
 
 /// Sets up the tools that a prompt declares.
@@ -29,7 +30,8 @@ pub async fn toolbox(
     permissions: &Permissions,
 ) -> Result<Toolbox, Box<Diagnostic>> {
     require_trusted_servers(prompt, permissions)?;
-    let reach = scope.reach(prompt);
+    let named = named_roots(&prompt.tools, scope.files.roots(), &scope.prompt_folder())?;
+    let reach = scope.reach(prompt).with_named_roots(named);
     let mut sources = sources(prompt, scope, permissions).await.into_iter();
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
@@ -108,7 +110,14 @@ fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Bo
                 let code = DiagnosticCode::MdToolDeclaration;
                 refuse(declaration, code, error.to_string())
             })?;
-            Ok(Arc::new(tool))
+            restricted(declaration, tool, roots)
+        }
+        ToolKind::AnyProgram { name, description } => {
+            let roots = scope.files.roots();
+            let options = scope.shell.of(name).clone();
+            confined(declaration, &options)?;
+            let tool = ShellTool::any_program(name, description.as_deref(), roots, options);
+            restricted(declaration, tool, roots)
         }
         ToolKind::Agent {
             name,
@@ -127,6 +136,33 @@ fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Bo
             refuse(declaration, DiagnosticCode::MdUnsupported, message)
         }
     }
+}
+
+/// Restricts a command as its declaration demands.
+fn restricted(
+    declaration: &ToolDecl,
+    tool: ShellTool,
+    roots: &Roots,
+) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
+    let Some(shell) = &declaration.shell else {
+        return Ok(Arc::new(tool));
+    };
+    let limits = &shell.arguments;
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let tool = tool.with_limits(WordLimits::new(
+        size(limits.min_count),
+        limits.max_count.map(size),
+        limits.max_item_bytes.map(size),
+    ));
+    if shell.profile != Some(ShellProfile::ReadOnly) {
+        return Ok(Arc::new(tool));
+    }
+    let tool = tool.read_only(roots);
+    tool.sandbox().check().or_else(|error| {
+        let message = format!("the profile of {:?} reads only, and {error}", shell.runtime);
+        refuse(declaration, DiagnosticCode::SandboxUnavailable, message)
+    })?;
+    Ok(Arc::new(tool))
 }
 
 /// Returns the tools of a connected server.

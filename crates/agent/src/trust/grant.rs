@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use chatmd::{SourcePart, ToolDecl, ToolKind};
+use chatmd::{ShellDetails, ShellProfile, SourcePart, ToolDecl, ToolKind};
 use logue_source::{quote_word, quote_words};
 use logue_tools::{
     Builtin, BuiltinPower, FileContent, FileHasher, ShellPolicy, command_words, server_command,
@@ -333,7 +333,19 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(PowerKind, String)> {
                 quote_word(name),
                 quote_word(&place)
             );
-            Some((PowerKind::Command(name.clone(), words), line))
+            Some(match &tool.shell {
+                None => (PowerKind::Command(name.clone(), words), line),
+                Some(shell) => restricted(&(name, words), shell, line),
+            })
+        }
+        ToolKind::AnyProgram { name, .. } => {
+            let line = format!(
+                "{}: in {} runs any program that the model names",
+                quote_word(name),
+                quote_word(&place)
+            );
+            let shell = tool.shell.clone().unwrap_or_default();
+            Some(restricted(&(name, "any program"), &shell, line))
         }
         ToolKind::Agent { .. } => None,
         ToolKind::McpServer { server, names, .. } => {
@@ -350,6 +362,21 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(PowerKind, String)> {
             Some((PowerKind::Other(words.clone()), words))
         }
     }
+}
+
+/// Returns the power of a command with its restrictions, which trust covers.
+fn restricted(
+    command: &impl std::fmt::Debug,
+    shell: &ShellDetails,
+    line: String,
+) -> (PowerKind, String) {
+    let (profile, limits) = (shell.profile, &shell.arguments);
+    let fields = format!("{command:?} {profile:?} {limits:?}");
+    let line = match profile {
+        Some(ShellProfile::ReadOnly) => format!("{line} (changes no files)"),
+        _ => line,
+    };
+    (PowerKind::Other(fields), line)
 }
 
 /// Returns the address of a server that is a program.

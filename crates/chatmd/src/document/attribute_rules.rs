@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
+use crate::document::provenance::{HISTORY_ID, SOURCE_CONTEXT};
 use crate::findings::Findings;
 use crate::suggest::suggest;
 use crate::syntax::attributes::Attribute;
@@ -43,6 +44,8 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
             if first.value() != attribute.value() {
                 findings.push(repeated(first, attribute));
             }
+        } else if node.tag().is_entry() && [HISTORY_ID, SOURCE_CONTEXT].contains(&name) {
+            // Written by other programs, and kept.
         } else if !known(node.tag()).contains(&name) {
             findings.push_with(DiagnosticCode::UnknownAttribute, || {
                 unknown(node.tag(), attribute)
@@ -115,6 +118,9 @@ const fn known(tag: Tag) -> &'static [&'static str] {
             "strict",
             "client_id_env",
             "client_secret_env",
+            "type",
+            "mode",
+            "runtime",
         ],
         Tag::User | Tag::System | Tag::Developer => &["id", "status", "name"],
         Tag::Assistant => &["id", "status", "name", "phase", "signature", "continued"],
@@ -148,9 +154,19 @@ const fn known(tag: Tag) -> &'static [&'static str] {
             "continued",
             "provider_id",
         ],
-        Tag::Summary => &[],
+        Tag::Summary
+        | Tag::Script
+        | Tag::ShellAccess
+        | Tag::ModeratorRuntime
+        | Tag::Read
+        | Tag::Command
+        | Tag::Arg
+        | Tag::SecretArg
+        | Tag::PathArg
+        | Tag::Arguments => &[],
         Tag::Doc => &["src", "local", "strip", "markdown"],
-        Tag::Img | Tag::Agent | Tag::Import => &["src", "local"],
+        Tag::Img | Tag::Agent => &["src", "local"],
+        Tag::Import => &["src", "namespace"],
     }
 }
 

@@ -10,6 +10,8 @@ pub struct Import {
     pub span: Span,
     /// Path of the imported file.
     pub src: String,
+    /// Prefix of the ids that the imported file declares.
+    pub namespace: Option<String>,
 }
 
 /// One item of a message or payload.

@@ -14,7 +14,50 @@ pub(crate) fn check(document: &Document, findings: &mut Findings) {
     configs(document, findings);
     tools(document, findings);
     calls(document, findings);
+    runtimes(document, findings);
     variable::check(document, findings);
+}
+
+/// Reports a runtime that no `<shell_access>` describes, and ids of two of them.
+fn runtimes(document: &Document, findings: &mut Findings) {
+    let mut ids: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut is_open = false;
+    for element in &document.elements {
+        match element {
+            Element::ShellAccess(access) => {
+                if let Some(first) = ids.insert(&access.id, access.span) {
+                    findings.push(
+                        Diagnostic::error(
+                            DiagnosticCode::MdToolDeclaration,
+                            format!("duplicate id {:?} of a `<shell_access>`", access.id),
+                            access.span,
+                        )
+                        .with_label(first, "the first one")
+                        .with_help("remove or rename one of them"),
+                    );
+                }
+            }
+            Element::Import(_) => is_open = true,
+            _ => {}
+        }
+    }
+    for tool in document.tools().filter(|_| !is_open) {
+        let Some(shell) = &tool.shell else { continue };
+        if ids.contains_key(shell.runtime.as_str()) {
+            continue;
+        }
+        findings.push(
+            Diagnostic::warning(
+                DiagnosticCode::ToolUnsupported,
+                format!("the runtime {:?} is a label without effect", shell.runtime),
+                tool.span,
+            )
+            .with_help(
+                "the command runs in your own sandbox, under your own permissions; \
+                 no `<shell_access>` here has that id",
+            ),
+        );
+    }
 }
 
 fn configs(document: &Document, findings: &mut Findings) {
@@ -48,17 +91,9 @@ fn tools(document: &Document, findings: &mut Findings) {
                     findings.push_with(DiagnosticCode::MdUnknownTool, || unknown(name, tool.span));
                     continue;
                 }
-                Some(builtin) if !builtin.supported => findings.push(
-                    Diagnostic::warning(
-                        DiagnosticCode::ToolUnsupported,
-                        format!("the built-in tool `{name}` of ochat is not supported"),
-                        tool.span,
-                    )
-                    .with_help(format!(
-                        "calls of it are rejected; supported are {}",
-                        supported()
-                    )),
-                ),
+                Some(builtin) if !builtin.supported => {
+                    findings.push(unsupported(name, tool.span));
+                }
                 Some(_) => {}
             }
         }
@@ -79,6 +114,23 @@ fn tools(document: &Document, findings: &mut Findings) {
             None => names.extend(exposed.into_iter().map(|name| (name, tool.span))),
         }
     }
+}
+
+/// Returns the warning about a built-in tool of ochat that is not offered.
+fn unsupported(name: &str, span: Span) -> Diagnostic {
+    let (message, help) = match name {
+        "meta_refine" => (
+            "\"meta_refine\" rewrites prompts with hidden model calls, which are not made here"
+                .to_owned(),
+            "calls of it are rejected; use an agent tool with a prompt that you can read"
+                .to_owned(),
+        ),
+        name => (
+            format!("the built-in tool `{name}` of ochat is not supported"),
+            format!("calls of it are rejected; supported are {}", supported()),
+        ),
+    };
+    Diagnostic::warning(DiagnosticCode::ToolUnsupported, message, span).with_help(help)
 }
 
 fn unknown(name: &str, span: Span) -> Diagnostic {

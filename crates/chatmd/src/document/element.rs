@@ -3,10 +3,13 @@
 //! The view contains everything that ChatMD §3 to §9 give a meaning to, including what is not
 //! evaluated. Reading the view reports all other content of the tree.
 
+use std::collections::BTreeMap;
+
 use logue_message::CallKind;
 use logue_source::Span;
 
 use crate::document::content::{ContentItem, Import};
+use crate::document::shell_access::{ShellAccess, ShellProfile};
 use crate::document::tool::ToolDecl;
 use crate::document::variable::Variable;
 use crate::syntax::tag::Tag;
@@ -26,6 +29,22 @@ impl Document {
             Element::Config(config) => Some(config),
             _ => None,
         })
+    }
+
+    /// Sets the profile of each tool to that of the `<shell_access>` that its runtime names.
+    pub(crate) fn resolve_profiles(&mut self) {
+        let labels = self.elements.iter().filter_map(|element| match element {
+            Element::ShellAccess(access) => Some((access.id.clone(), access.profile)),
+            _ => None,
+        });
+        let profiles: BTreeMap<String, ShellProfile> = labels.collect();
+        for element in &mut self.elements {
+            if let Element::Tool(tool) = element
+                && let Some(shell) = &mut tool.shell
+            {
+                shell.profile = profiles.get(&shell.runtime).copied();
+            }
+        }
     }
 
     /// Returns the tool declarations in order.
@@ -57,6 +76,8 @@ pub enum Element {
     Import(Import),
     /// `<var>`, an extension of Logue.
     Variable(Variable),
+    /// `<shell_access>` of later versions of ochat, as a label.
+    ShellAccess(ShellAccess),
 }
 
 impl Element {
@@ -71,6 +92,7 @@ impl Element {
             Self::Reasoning(reasoning) => reasoning.span,
             Self::Import(import) => import.span,
             Self::Variable(variable) => variable.span,
+            Self::ShellAccess(access) => access.span,
         }
     }
 }

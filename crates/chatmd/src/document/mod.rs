@@ -7,11 +7,17 @@ pub(crate) mod element;
 mod fields;
 mod ignored;
 pub(crate) mod offset_spans;
+mod provenance;
 pub(crate) mod read;
 pub(crate) mod read_content;
 mod read_import;
+pub(crate) mod read_root;
 mod read_tool;
 mod reference;
+mod script;
+pub(crate) mod shell_access;
+pub(crate) mod shell_tool;
+mod strict;
 pub(crate) mod tool;
 pub(crate) mod tool_use;
 pub(crate) mod variable;
@@ -21,6 +27,9 @@ pub use element::{
     Config, Document, Element, MessageElement, MessageRole, ReasoningElement, Summary,
     ToolCallElement, ToolResponseElement,
 };
+pub use read_root::{ReadRoot, RootBase};
 pub use reference::{Reference, ReferenceKind};
+pub use shell_access::{ShellAccess, ShellProfile};
+pub use shell_tool::{ArgumentLimits, ShellDetails};
 pub use tool::{BUILTINS, BuiltinDeclaration, ToolDecl, ToolKind};
 pub use variable::Variable;

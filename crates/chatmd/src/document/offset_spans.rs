@@ -7,6 +7,8 @@ use crate::document::element::{
     Config, Element, MessageElement, ReasoningElement, Summary, ToolCallElement,
     ToolResponseElement,
 };
+use crate::document::read_root::ReadRoot;
+use crate::document::shell_access::ShellAccess;
 use crate::document::tool::ToolDecl;
 use crate::document::variable::Variable;
 
@@ -74,7 +76,14 @@ impl OffsetSpans for Element {
                 span.shift(by);
                 [(); 2]
             }
-            Self::Tool(ToolDecl { span, .. })
+            Self::Tool(ToolDecl { span, roots, .. }) => {
+                for ReadRoot { span, .. } in roots {
+                    span.shift(by);
+                }
+                span.shift(by);
+                [(); 2]
+            }
+            Self::ShellAccess(ShellAccess { span, .. })
             | Self::Import(Import { span, .. })
             | Self::Variable(Variable { span, .. }) => {
                 span.shift(by);

@@ -3,8 +3,10 @@
 //! Each reader takes an [`ElementNode`] and returns the typed element or reports an error. It also
 //! reports content that it omits, because the model does not receive that content.
 
+use std::collections::BTreeMap;
+
 use logue_message::CallKind;
-use logue_source::{Diagnostic, DiagnosticCode};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::document::attribute_rules;
 use crate::document::document_checks;
@@ -14,9 +16,13 @@ use crate::document::element::{
 };
 use crate::document::fields::{float, integer, missing, number, required, text, texts};
 use crate::document::ignored::{dropped, no_content};
+use crate::document::provenance;
 use crate::document::read_content::{Place, content};
 use crate::document::read_import::{import, literal};
 use crate::document::read_tool::read_tool;
+use crate::document::script;
+use crate::document::shell_access::read_shell_access;
+use crate::document::shell_tool::is_shell_tool;
 use crate::document::variable::read_variable;
 use crate::findings::Findings;
 use crate::syntax::advice::{FIX, RAW_SUMMARY};
@@ -43,7 +49,8 @@ impl Document {
     ///     if message.tag == chatmd::Tag::User));
     /// ```
     pub fn from_tree(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
-        let (document, mut findings) = document(tree);
+        let (mut document, mut findings) = document(tree);
+        document.resolve_profiles();
         document_checks::check(&document, &mut findings);
         (document, findings.finish())
     }
@@ -56,11 +63,39 @@ pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
     for node in tree.elements() {
         elements.extend(element(node, &mut findings));
     }
+    provenance::check(tree, &mut findings);
+    sibling_namespaces(&elements, &mut findings);
     (Document { elements }, findings)
 }
 
+/// Reports a namespace that two imports of a text have.
+fn sibling_namespaces(elements: &[Element], findings: &mut Findings) {
+    let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+    for element in elements {
+        let Element::Import(import) = element else {
+            continue;
+        };
+        let Some(name) = import.namespace.as_deref() else {
+            continue;
+        };
+        if let Some(first) = seen.insert(name, import.span) {
+            findings.push(
+                Diagnostic::error(
+                    DiagnosticCode::MdInvalidAttribute,
+                    format!("two imports have the namespace {name:?}"),
+                    import.span,
+                )
+                .with_label(first, "the first one")
+                .with_help("rename one of them"),
+            );
+        }
+    }
+}
+
 fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
-    if !matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) {
+    let is_strict =
+        node.tag() == Tag::Tool && is_shell_tool(node) || node.tag().is_ochat_declaration();
+    if !is_strict && !matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) {
         attribute_rules::check(node, findings);
     }
     match node.tag() {
@@ -68,10 +103,7 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             no_content(node, findings);
             Some(Element::Config(config(node, findings)))
         }
-        Tag::Tool => {
-            no_content(node, findings);
-            read_tool(node, findings).map(Element::Tool)
-        }
+        Tag::Tool => read_tool(node, findings).map(Element::Tool),
         Tag::Var => {
             no_content(node, findings);
             read_variable(node, findings).map(Element::Variable)
@@ -87,6 +119,16 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         Tag::Import => {
             no_content(node, findings);
             Some(Element::Import(import(node, findings)))
+        }
+        Tag::Script | Tag::ModeratorRuntime => {
+            script::refuse(node, findings);
+            None
+        }
+        Tag::ShellAccess => read_shell_access(node, findings).map(Element::ShellAccess),
+        // The lexer recognises these inside a `<tool>` only.
+        Tag::Read | Tag::Command | Tag::Arg | Tag::SecretArg | Tag::PathArg | Tag::Arguments => {
+            findings.push(dropped(node, "a document"));
+            None
         }
         tag @ (Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) => {
             let parent = if tag == Tag::Summary {

@@ -2,14 +2,48 @@
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
+use crate::document::ignored::no_content;
+use crate::document::read_root::read_roots;
+use crate::document::shell_tool::{is_shell_tool, read_shell_tool, reports_foreign_part};
 use crate::document::tool::{BUILTINS, ToolDecl, ToolKind};
 use crate::findings::Findings;
 use crate::syntax::attributes::Attribute;
-use crate::syntax::tree::ElementNode;
+use crate::syntax::tree::{Child, ElementNode};
 use crate::syntax::whitespace::trim;
 
 /// Reads a tool declaration; `None` if it violates ChatMD §5.5.
 pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
+    if is_shell_tool(node) {
+        return read_shell_tool(node, findings);
+    }
+    let name = node.value("name").unwrap_or_default();
+    let reads = ["read_file", "get_contents"].contains(&trim(&name));
+    if !reads {
+        if reports_foreign_part(node, findings) {
+            return None;
+        }
+        no_content(node, findings);
+        return plain_tool(node, findings);
+    }
+    let has_roots = node
+        .children()
+        .any(|child| matches!(child, Child::Node(inner) if inner.tag().is_tool_part()));
+    if !has_roots && !reports_foreign_part(node, findings) {
+        // Other text has no effect.
+        no_content(node, findings);
+        return plain_tool(node, findings);
+    }
+    let roots = read_roots(node, findings)?;
+    let tool = plain_tool(node, findings)?;
+    if !roots.is_empty() && !matches!(tool.kind, ToolKind::Builtin { .. }) {
+        reports_foreign_part(node, findings);
+        return None;
+    }
+    Some(ToolDecl { roots, ..tool })
+}
+
+/// Reads a tool declaration without parts.
+fn plain_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
     let shapes: Vec<_> = ["command", "agent", "mcp_server"]
         .into_iter()
         .filter_map(|name| node.attribute(name))
@@ -89,6 +123,8 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
         span: node.span(),
         kind,
         note,
+        roots: Vec::new(),
+        shell: None,
     })
 }
 

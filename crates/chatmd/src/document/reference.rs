@@ -85,7 +85,7 @@ impl Document {
                         span: config.opener,
                     }));
                 }
-                Element::Reasoning(_) | Element::Variable(_) => {}
+                Element::Reasoning(_) | Element::Variable(_) | Element::ShellAccess(_) => {}
             }
             found
         });

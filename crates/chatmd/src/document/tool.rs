@@ -2,6 +2,9 @@
 
 use logue_source::Span;
 
+use crate::document::read_root::ReadRoot;
+use crate::document::shell_tool::ShellDetails;
+
 /// A `<tool>` declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,9 +15,13 @@ pub struct ToolDecl {
     pub kind: ToolKind,
     /// The `description` of a built-in tool, which is appended to its own.
     pub note: Option<String>,
+    /// The directories that `read_file` is confined to; empty if the declaration names none.
+    pub roots: Vec<ReadRoot>,
+    /// The details of a `<tool type="shell">`.
+    pub shell: Option<ShellDetails>,
 }
 
-/// The four shapes of a declaration (ChatMD §5.1 to §5.4).
+/// The shapes of a declaration: ChatMD §5.1 to §5.4, and a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolKind {
@@ -29,6 +36,13 @@ pub enum ToolKind {
         name: String,
         /// The command line.
         command: String,
+        /// Description for the model.
+        description: Option<String>,
+    },
+    /// A program that each call names: a `<tool type="shell" mode="structured">`.
+    AnyProgram {
+        /// Exposed name of the tool.
+        name: String,
         /// Description for the model.
         description: Option<String>,
     },
@@ -74,7 +88,9 @@ impl ToolDecl {
         match &self.kind {
             ToolKind::Builtin { name } => BuiltinDeclaration::find(name)
                 .map_or_else(|| vec![name.as_str()], |it| it.exposed.to_vec()),
-            ToolKind::Command { name, .. } | ToolKind::Agent { name, .. } => vec![name],
+            ToolKind::Command { name, .. }
+            | ToolKind::AnyProgram { name, .. }
+            | ToolKind::Agent { name, .. } => vec![name],
             ToolKind::McpServer { .. } => Vec::new(),
         }
     }

@@ -106,7 +106,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
 
     fn element(&mut self, element: &'d Element) {
         match element {
-            Element::Config(_) | Element::Tool(_) | Element::Variable(_) => {}
+            Element::Config(_)
+            | Element::Tool(_)
+            | Element::Variable(_)
+            | Element::ShellAccess(_) => {}
             Element::Message(message) => self.message(message),
             Element::ToolCall(call) => self.tool_call(call),
             Element::ToolResponse(response) => self.tool_response(response),

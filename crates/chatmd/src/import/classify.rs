@@ -33,6 +33,12 @@ fn is_document(tree: &Tree<'_>, name: &str, place: ImportPlace) -> bool {
     match children.next() {
         None => true,
         Some(Child::Text(_)) => false,
+        // In the text of a message, such markup is that of HTML.
+        Some(Child::Node(node))
+            if place == ImportPlace::Message && node.tag().is_ochat_declaration() =>
+        {
+            false
+        }
         Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => {
             place == ImportPlace::Document || node.is_self_closing() || node.closer().is_some()
         }

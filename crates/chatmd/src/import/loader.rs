@@ -62,6 +62,7 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Expanded
             id: root,
             name: name.to_owned(),
             import: None,
+            namespace: None,
         }],
     };
     let tree = parse(text);
@@ -69,7 +70,8 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Expanded
     let (document, findings) = read::document(&tree);
     loader.diagnostics.extend(findings.finish());
     let elements = loader.elements(document.elements);
-    let document = Document { elements };
+    let mut document = Document { elements };
+    document.resolve_profiles();
     let mut findings = loader.findings;
     document_checks::check(&document, &mut findings);
     let mut diagnostics = loader.diagnostics;
@@ -101,6 +103,8 @@ struct Step {
     name: String,
     /// The import that named the text.
     import: Option<Span>,
+    /// The namespace of that import.
+    namespace: Option<String>,
 }
 
 impl Loader<'_, '_> {
@@ -125,7 +129,8 @@ impl Loader<'_, '_> {
                 Element::Config(_)
                 | Element::Tool(_)
                 | Element::Reasoning(_)
-                | Element::Variable(_) => {}
+                | Element::Variable(_)
+                | Element::ShellAccess(_) => {}
             }
             expanded.push(element);
         }
@@ -172,6 +177,7 @@ impl Loader<'_, '_> {
                     elements.shift(base);
                     elements
                 });
+                let elements = self.declared_here(elements);
                 out.extend(self.elements(elements));
             }
             ImportTarget::Fragment(part) => {
@@ -191,6 +197,36 @@ impl Loader<'_, '_> {
             }
         }
         self.stack.pop();
+    }
+
+    /// Completes the declarations of the innermost import: their file, and their qualified ids.
+    fn declared_here(&self, mut elements: Vec<Element>) -> Vec<Element> {
+        let namespaces = self
+            .stack
+            .iter()
+            .filter_map(|step| step.namespace.as_deref());
+        let prefix: String = namespaces.flat_map(|name| [name, ":"]).collect();
+        let qualify = |id: &mut String| {
+            if !id.contains(':') {
+                id.insert_str(0, &prefix);
+            }
+        };
+        let name = self.stack.last().map(|step| step.name.as_str());
+        for element in &mut elements {
+            match element {
+                Element::Tool(tool) => {
+                    for root in &mut tool.roots {
+                        root.declared_in = name.map(str::to_owned);
+                    }
+                    if let Some(shell) = &mut tool.shell {
+                        qualify(&mut shell.runtime);
+                    }
+                }
+                Element::ShellAccess(access) => qualify(&mut access.id),
+                _ => {}
+            }
+        }
+        elements
     }
 
     fn imported_items(&mut self, import: &Import, out: &mut Vec<ContentItem>) {
@@ -300,6 +336,7 @@ impl Loader<'_, '_> {
             id: imported.id,
             name: imported.name.clone(),
             import: Some(import.span),
+            namespace: import.namespace.clone(),
         });
         self.parts.push(SourcePart {
             name: Cow::Owned(imported.name),

@@ -10,7 +10,8 @@ use crate::syntax::advice::{FIX, RAW_SUMMARY};
 use crate::syntax::lexer::{Lexeme, Lexer, Problem, TokenKind};
 use crate::syntax::tag::Tag;
 use crate::syntax::tag_errors::{
-    mismatched_tag, stray_closer, token_problem, token_problem_code, top_level_text, unclosed_tag,
+    mismatched_tag, stray_closer, text_after, token_problem, token_problem_code, top_level_text,
+    unclosed_tag,
 };
 use crate::syntax::tree::{Slot, Tree};
 use crate::syntax::truncation::is_cut;
@@ -76,6 +77,8 @@ struct Builder<'a> {
     counts: [usize; Tag::ALL.len()],
     /// Whether the preceding text outside every element is already reported.
     stray_text: bool,
+    /// The declaration with verbatim content that ended last, if no element began after it.
+    after_verbatim: Option<Tag>,
     /// Whether an unterminated token contains the remaining closing tags.
     truncated: bool,
     findings: Findings,
@@ -89,6 +92,7 @@ impl<'a> Builder<'a> {
             open: Vec::new(),
             counts: [0; Tag::ALL.len()],
             stray_text: false,
+            after_verbatim: None,
             truncated: false,
             findings: Findings::default(),
         }
@@ -110,14 +114,19 @@ impl<'a> Builder<'a> {
                 self.top_level(start + 4, end.saturating_sub(4));
             }
             TokenKind::Comment | TokenKind::Trivia => {}
-            TokenKind::Empty(_) => self.stray_text = false,
+            TokenKind::Empty(_) => {
+                self.stray_text = false;
+                self.after_verbatim = None;
+            }
             TokenKind::Open(tag) => {
                 self.stray_text = false;
+                self.after_verbatim = None;
                 self.open.push(index);
                 self.counts[tag as usize] += 1;
             }
             TokenKind::Close(tag) | TokenKind::Stray(tag) => {
                 self.stray_text = false;
+                self.after_verbatim = Some(tag).filter(|tag| tag.is_verbatim());
                 self.close(tag, index, Span::new(start, end));
             }
         }
@@ -189,7 +198,11 @@ impl<'a> Builder<'a> {
             .text
             .get(span.start..)
             .is_some_and(|rest| rest.contains('>'));
-        self.findings.push(top_level_text(shown, span, is_ended));
+        let error = match self.after_verbatim {
+            Some(tag) => text_after(tag, span),
+            None => top_level_text(shown, span, is_ended),
+        };
+        self.findings.push(error);
     }
 
     /// Processes the closing tag at slot `index`.

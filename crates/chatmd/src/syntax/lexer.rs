@@ -10,9 +10,10 @@
 
 use std::collections::VecDeque;
 
+use logue_source::Span;
 use memchr::{memchr, memchr2, memmem, memrchr};
 
-use crate::syntax::attributes::{TagEnd, TagProblem, tag_end};
+use crate::syntax::attributes::{Attributes, TagEnd, TagProblem, tag_end};
 use crate::syntax::tag::{MAX_NAME_LEN, Tag, is_name_byte};
 use crate::syntax::whitespace::{is_space, skip_spaces};
 
@@ -78,6 +79,7 @@ pub(crate) const COMMENT_CLOSE: &str = "-->";
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 pub(crate) struct Lexer<'a> {
+    text: &'a str,
     bytes: &'a [u8],
     at: usize,
     /// Tokens found together with the last returned one.
@@ -92,8 +94,20 @@ pub(crate) struct Lexer<'a> {
     fragment: Option<FragmentEnds>,
     /// The number of open elements, if all tags match.
     depth: usize,
-    /// Whether the innermost open element is one outside all others only.
-    is_in_declaration: bool,
+    declaration: Declaration,
+}
+
+/// The open declaration, which determines the names that are recognised in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Declaration {
+    /// None, or one without own names.
+    None,
+    /// An element that is recognised outside all others only.
+    TopLevel,
+    /// An element whose content is verbatim, before its content.
+    Verbatim(Tag),
+    /// A `<tool>` with parts.
+    Tool,
 }
 
 /// The limits of markup in a fragment, whose unterminated markup is text.
@@ -113,6 +127,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let bytes = text.as_bytes();
         Self {
+            text,
             bytes,
             at: 0,
             waiting: VecDeque::new(),
@@ -122,7 +137,7 @@ impl<'a> Lexer<'a> {
             comment_close: memmem::Finder::new(COMMENT_CLOSE),
             fragment: None,
             depth: 0,
-            is_in_declaration: false,
+            declaration: Declaration::None,
         }
     }
 
@@ -161,6 +176,14 @@ impl<'a> Lexer<'a> {
             emit(Lexeme::new(TokenKind::Trivia, 0, self.at));
             return;
         }
+        if let Declaration::Verbatim(tag) = self.declaration {
+            self.declaration = Declaration::TopLevel;
+            self.at = self.verbatim_end(tag);
+            if self.at > start {
+                emit(Lexeme::new(TokenKind::Text, start, self.at));
+                return;
+            }
+        }
         // After a pipe or unknown markup a new run of text begins: white space between there and
         // a RAW block is trivia, and no earlier byte can be part of `RAW|`.
         let mut run = start;
@@ -192,7 +215,7 @@ impl<'a> Lexer<'a> {
             match found {
                 Ok(lexeme) => {
                     self.at = lexeme.end;
-                    self.count(lexeme.kind);
+                    self.count(&lexeme);
                     self.emit_before(&lexeme, start, run, emit);
                     emit(lexeme);
                     return;
@@ -260,18 +283,52 @@ impl<'a> Lexer<'a> {
     }
 
     /// Counts the open elements after a token.
-    fn count(&mut self, kind: TokenKind) {
-        match kind {
+    fn count(&mut self, lexeme: &Lexeme) {
+        match lexeme.kind {
             TokenKind::Open(tag) => {
                 self.depth += 1;
-                self.is_in_declaration = tag == Tag::Var;
+                self.declaration = match tag {
+                    tag if tag.is_verbatim() => Declaration::Verbatim(tag),
+                    Tag::Var | Tag::ModeratorRuntime => Declaration::TopLevel,
+                    Tag::Tool if self.depth == 1 && self.has_parts(lexeme) => Declaration::Tool,
+                    tag if tag.is_tool_part() => Declaration::Tool,
+                    _ => Declaration::None,
+                };
             }
             TokenKind::Close(_) => {
                 self.depth = self.depth.saturating_sub(1);
-                self.is_in_declaration = false;
+                if self.depth == 0 || self.declaration != Declaration::Tool {
+                    self.declaration = Declaration::None;
+                }
             }
             _ => {}
         }
+    }
+
+    /// Returns whether the tool that a tag opens can have parts.
+    fn has_parts(&self, lexeme: &Lexeme) -> bool {
+        let start = lexeme.start + 1 + Tag::Tool.as_str().len();
+        let end = lexeme.end.saturating_sub(1).max(start);
+        Attributes::new(self.text, Span::new(start, end)).any(|attribute| {
+            let value = attribute.value();
+            match attribute.name() {
+                "type" => value == "shell",
+                "name" => value == "read_file" || value == "get_contents",
+                _ => false,
+            }
+        })
+    }
+
+    /// Returns the end of verbatim content: its closing tag, or that of the text.
+    fn verbatim_end(&self, tag: Tag) -> usize {
+        let closer = ["</", tag.as_str()].concat();
+        let finder = memmem::Finder::new(closer.as_bytes());
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        finder
+            .find_iter(rest)
+            .map(|found| self.at + found)
+            .find(|at| self.closer(*at).is_some_and(|(found, _)| found == tag))
+            .unwrap_or(self.bytes.len())
     }
 
     /// Returns whether markup that begins before `from` has an end; always `true` in a document.
@@ -295,9 +352,10 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(at + 1) != Some(&b'/') {
             return None;
         }
-        let found = Tag::at(self.bytes, at + 2).or_else(|| {
-            let found = Tag::top_level_at(self.bytes, at + 2);
-            found.filter(|_| self.is_in_declaration)
+        let found = Tag::at(self.bytes, at + 2).or_else(|| match self.declaration {
+            Declaration::TopLevel => Tag::top_level_at(self.bytes, at + 2),
+            Declaration::Tool => Tag::tool_part_at(self.bytes, at + 2),
+            Declaration::None | Declaration::Verbatim(_) => None,
         });
         let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         let end = skip_spaces(self.bytes, name_end, self.bytes.len());
@@ -309,9 +367,10 @@ impl<'a> Lexer<'a> {
         if self.last_close.is_none_or(|last| at > last) {
             return None;
         }
-        let found = Tag::at(self.bytes, at + 1).or_else(|| {
-            let found = Tag::top_level_at(self.bytes, at + 1);
-            found.filter(|_| self.depth == 0)
+        let found = Tag::at(self.bytes, at + 1).or_else(|| match self.declaration {
+            _ if self.depth == 0 => Tag::top_level_at(self.bytes, at + 1),
+            Declaration::Tool => Tag::tool_part_at(self.bytes, at + 1),
+            _ => None,
         });
         let (tag, name_end) = found.filter(|(tag, _)| self.recognises(*tag))?;
         match self.bytes.get(name_end) {

@@ -1,6 +1,7 @@
-//! The closed vocabulary of lower-case names: fifteen of the reference, and `var`.
+//! The closed vocabulary of lower-case names: fifteen of the reference, `var`, and later ones.
 //!
-//! All other markup is text.
+//! Declarations of later versions of ochat are recognised outside all elements only, and their parts
+//! only inside a `<tool>` that has such parts. All other markup is text.
 
 /// A recognised element name (ChatMD §1.0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,11 +38,47 @@ pub enum Tag {
     Config,
     /// `<var>`, an extension of Logue: an element outside all others only.
     Var,
+    /// `<script>` of later versions of ochat: outside all elements only, its content verbatim.
+    Script,
+    /// `<shell_access>` of later versions of ochat: outside all elements only, its content verbatim.
+    ShellAccess,
+    /// `<moderator_runtime>` of later versions of ochat: outside all elements only.
+    ModeratorRuntime,
+    /// `<read>`, a directory of a `<tool name="read_file">`.
+    Read,
+    /// `<command>` of a `<tool type="shell">`.
+    Command,
+    /// `<arg>` of a `<command>`.
+    Arg,
+    /// `<secret_arg>` of a `<command>`.
+    SecretArg,
+    /// `<path_arg>` of a `<command>`.
+    PathArg,
+    /// `<arguments>` of a `<tool type="shell">`.
+    Arguments,
 }
+
+/// Names that are recognised outside all elements only.
+const TOP_LEVEL: [Tag; 4] = [
+    Tag::Var,
+    Tag::Script,
+    Tag::ShellAccess,
+    Tag::ModeratorRuntime,
+];
+
+/// Names that are recognised inside a `<tool>` with parts only.
+const TOOL_PARTS: [Tag; 6] = [
+    Tag::Read,
+    Tag::Command,
+    Tag::Arguments,
+    Tag::Arg,
+    Tag::SecretArg,
+    Tag::PathArg,
+];
 
 impl Tag {
     /// Every tag.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 25] = [
         Self::Msg,
         Self::User,
         Self::Assistant,
@@ -58,6 +95,15 @@ impl Tag {
         Self::Summary,
         Self::Config,
         Self::Var,
+        Self::Script,
+        Self::ShellAccess,
+        Self::ModeratorRuntime,
+        Self::Read,
+        Self::Command,
+        Self::Arg,
+        Self::SecretArg,
+        Self::PathArg,
+        Self::Arguments,
     ];
 
     /// Returns the name between the angle brackets.
@@ -79,13 +125,23 @@ impl Tag {
             Self::Summary => "summary",
             Self::Config => "config",
             Self::Var => "var",
+            Self::Script => "script",
+            Self::ShellAccess => "shell_access",
+            Self::ModeratorRuntime => "moderator_runtime",
+            Self::Read => "read",
+            Self::Command => "command",
+            Self::Arg => "arg",
+            Self::SecretArg => "secret_arg",
+            Self::PathArg => "path_arg",
+            Self::Arguments => "arguments",
         }
     }
 
     /// Returns the tag with this name; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
         let bytes = name.as_bytes();
-        let (tag, end) = Self::at(bytes, 0).or_else(|| Self::top_level_at(bytes, 0))?;
+        let found = Self::at(bytes, 0).or_else(|| Self::top_level_at(bytes, 0));
+        let (tag, end) = found.or_else(|| Self::tool_part_at(bytes, 0))?;
         (end == name.len()).then_some(tag)
     }
 
@@ -107,9 +163,35 @@ impl Tag {
         )
     }
 
-    /// Returns whether the element is a setting: `config`, `tool` or `var`.
+    /// Returns whether the element is a setting: `config`, `tool`, `var`, or a later declaration.
     pub const fn is_setting(self) -> bool {
-        matches!(self, Self::Config | Self::Tool | Self::Var)
+        matches!(self, Self::Config | Self::Tool | Self::Var) || self.is_ochat_declaration()
+    }
+
+    /// Returns whether the element is a declaration of later versions of ochat.
+    pub const fn is_ochat_declaration(self) -> bool {
+        matches!(
+            self,
+            Self::Script | Self::ShellAccess | Self::ModeratorRuntime
+        )
+    }
+
+    /// Returns whether the element is recognised inside a `<tool>` with parts only.
+    pub const fn is_tool_part(self) -> bool {
+        matches!(
+            self,
+            Self::Read
+                | Self::Command
+                | Self::Arguments
+                | Self::Arg
+                | Self::SecretArg
+                | Self::PathArg
+        )
+    }
+
+    /// Returns whether the content of the element is verbatim up to its closing tag.
+    pub(crate) const fn is_verbatim(self) -> bool {
+        matches!(self, Self::Script | Self::ShellAccess)
     }
 
     /// Returns whether the element has a meaning inside a message.
@@ -121,7 +203,18 @@ impl Tag {
     pub const fn is_stub(self) -> bool {
         matches!(
             self,
-            Self::Doc | Self::Img | Self::Import | Self::Config | Self::Tool | Self::Var
+            Self::Doc
+                | Self::Img
+                | Self::Import
+                | Self::Config
+                | Self::Tool
+                | Self::Var
+                | Self::ModeratorRuntime
+                | Self::Read
+                | Self::Arguments
+                | Self::Arg
+                | Self::SecretArg
+                | Self::PathArg
         )
     }
 
@@ -129,10 +222,20 @@ impl Tag {
     ///
     /// Inside an element it is text, such as the `<var>` of HTML.
     pub(crate) fn top_level_at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
-        let name = Self::Var.as_str().as_bytes();
-        let rest = bytes.get(at..)?.strip_prefix(name)?;
-        let continues = rest.first().copied().is_some_and(is_name_byte);
-        (!continues).then_some((Self::Var, at + name.len()))
+        Self::one_at(&TOP_LEVEL, bytes, at)
+    }
+
+    /// Returns the name at `at` of a part of a `<tool>`, and its end.
+    pub(crate) fn tool_part_at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
+        Self::one_at(&TOOL_PARTS, bytes, at)
+    }
+
+    fn one_at(tags: &[Self], bytes: &[u8], at: usize) -> Option<(Self, usize)> {
+        let rest = bytes.get(at..)?;
+        let length = rest.iter().take_while(|byte| is_name_byte(**byte)).count();
+        let name = rest.get(..length)?;
+        let tag = tags.iter().find(|tag| tag.as_str().as_bytes() == name)?;
+        Some((*tag, at + length))
     }
 
     /// Returns the recognised name that begins at `at`, and its end.
@@ -181,8 +284,8 @@ impl Tag {
     }
 }
 
-/// Length of the longest name, `tool_response`, in bytes.
-pub(crate) const MAX_NAME_LEN: usize = 13;
+/// Length of the longest name, `moderator_runtime`, in bytes.
+pub(crate) const MAX_NAME_LEN: usize = 17;
 
 /// Returns whether a byte can occur in a recognised name.
 pub(crate) const fn is_name_byte(byte: u8) -> bool {

@@ -19,6 +19,16 @@ pub(super) fn top_level_text(shown: &str, span: Span, is_ended: bool) -> Diagnos
     let Some(name) = markup_name(shown) else {
         return error.with_help("wrap it in `<user>…</user>` or `<system>…</system>`");
     };
+    if let Some(part) = Tag::parse(name).filter(|tag| tag.is_tool_part()) {
+        return error.with_help(format!(
+            "`<{part}>` belongs inside {}",
+            if part == Tag::Read {
+                "`<tool name=\"read_file\">`"
+            } else {
+                "`<tool type=\"shell\" …>`"
+            }
+        ));
+    }
     error.with_help(if Tag::parse(name).is_some() && !is_ended {
         format!("close the quotes of the tag `<{name}`, and end it with `>` or `/>`")
     } else if Tag::parse(&name.to_ascii_lowercase()).is_some() {
@@ -26,6 +36,18 @@ pub(super) fn top_level_text(shown: &str, span: Span, is_ended: bool) -> Diagnos
     } else {
         format!("`{name}` is not a ChatMD tag, so it counts as text; put it inside a message")
     })
+}
+
+/// Error for text after an element with verbatim content.
+///
+/// It is most likely a part of that content, which must not become a message.
+pub(super) fn text_after(tag: Tag, span: Span) -> Diagnostic {
+    let message = format!("text outside every element, after a `</{tag}>`");
+    Diagnostic::error(DiagnosticCode::MdTopLevelText, message, span)
+        .with_expected("an element such as `<user>`")
+        .with_help(format!(
+            "the content of a `<{tag}>` ends at its first `</{tag}>`; remove the text with the element"
+        ))
 }
 
 /// Error for the closing tag `tag` at `span` while `open` is the innermost open element.
@@ -45,7 +67,7 @@ pub(super) fn mismatched_tag(
     .with_label(opener, format!("`<{open}>` is opened here"));
     if is_in_summary {
         error.with_help(RAW_SUMMARY)
-    } else if open.is_stub() {
+    } else if open.is_stub() || open.is_tool_part() {
         error.with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
     } else {
         error.with_help(format!(
@@ -85,6 +107,8 @@ pub(super) fn unclosed_tag(tag: Tag, opener: Span, text: &str, entry: Option<Spa
     }
     if tag.is_stub() {
         error.with_help(format!("end the tag in `/>`, as in `<{tag} …/>`"))
+    } else if tag.is_ochat_declaration() || tag.is_tool_part() {
+        error.with_help(format!("add `</{tag}>`"))
     } else {
         error.with_help(format!(
             "add `</{tag}>`, or write `RAW|<{tag}>|RAW` if it is meant as text"

@@ -42,13 +42,26 @@ fn every_tag_is_recognised() {
         assert_eq!(Tag::parse(tag.as_str()), Some(tag));
         let text = format!("<{tag}><{tag}/></{tag} \n>");
         // Inside an element, `<var>` is markup of others, such as HTML.
-        let expected = if tag == Tag::Var {
-            "var\n  \"<var/>\"\n".to_owned()
+        let is_top_level = tag == Tag::Var || tag.is_ochat_declaration();
+        if tag.is_tool_part() {
+            assert_eq!(parse(&text).elements().count(), 0);
+            continue;
+        }
+        let expected = if is_top_level {
+            format!("{tag}\n  \"<{tag}/>\"\n")
         } else {
             format!("{tag}\n  {tag}\n")
         };
         assert_eq!(outline(&text), expected);
     }
+    assert_eq!(
+        outline("<tool type='shell'><command program='a'><arg value='b'/></command></tool>"),
+        "tool type=\"shell\"\n  command program=\"a\"\n    arg value=\"b\"\n"
+    );
+    assert_eq!(
+        outline("<script id='a'>a <!-- RAW| <user></script>"),
+        "script id=\"a\"\n  \"a <!-- RAW| <user>\"\n"
+    );
     assert_eq!(
         outline("<user><var>x</var></user>"),
         "user\n  \"<var>x</var>\"\n"

@@ -135,7 +135,7 @@ impl PrepareObserver for PrepareReports {
 /// A complete sandbox is not reported.
 fn warn_unconfined(prompt: &Prompt, policy: &ShellPolicy) {
     let names = prompt.tools.iter().filter_map(|tool| match &tool.kind {
-        ToolKind::Command { name, .. } => Some(name.as_str()),
+        ToolKind::Command { name, .. } | ToolKind::AnyProgram { name, .. } => Some(name.as_str()),
         ToolKind::Builtin { name } if name == "python" => Some(name.as_str()),
         _ => None,
     });

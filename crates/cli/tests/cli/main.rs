@@ -44,6 +44,7 @@ mod limits;
 mod mcp;
 mod missing_files;
 mod network;
+mod newer_ochat;
 mod payloads;
 mod private_files;
 mod program;

@@ -10,11 +10,14 @@ mod find_and_replace;
 mod python;
 mod read_directory;
 mod read_file;
+mod rooted;
 mod search;
 mod webpage_to_markdown;
 mod write_file;
 
 use std::sync::Arc;
+
+use rooted::rooted;
 
 pub(crate) use browser::Pages;
 pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
@@ -170,7 +173,7 @@ impl Builtin {
     /// Creates the tool, confined to `scope`.
     pub fn tool(self, scope: &AccessScope) -> Arc<dyn Tool> {
         let roots = || Arc::clone(&scope.roots);
-        match self {
+        let tool: Arc<dyn Tool> = match self {
             Self::ReadFile => Arc::new(ReadFile::new(roots())),
             Self::ReadDirectory => Arc::new(ReadDirectory::new(roots())),
             Self::AppendToFile => Arc::new(append_to_file::append_to_file(scope)),
@@ -183,6 +186,15 @@ impl Builtin {
             Self::BrowserFind => Arc::new(BrowserFind::new(scope.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(scope.network.clone())),
             Self::Python => Arc::new(Python::new(&scope.roots, scope.python.clone())),
+        };
+        let (base, named) = (scope.roots.base(), &scope.named);
+        match self {
+            Self::ReadFile => rooted(tool, base, named, true, |it| Arc::new(ReadFile::new(it))),
+            Self::ReadDirectory => rooted(tool, base, named, false, |it| {
+                Arc::new(ReadDirectory::new(it))
+            }),
+            Self::Search => rooted(tool, base, named, false, |it| Arc::new(Search::new(it))),
+            _ => tool,
         }
     }
 }

@@ -122,6 +122,30 @@ impl Roots {
         Ok(roots)
     }
 
+    /// Returns roots with one directory below these roots.
+    ///
+    /// # Errors
+    /// Returns [`RootError::Outside`] if the path leaves the roots, and an error if it is not an
+    /// existing directory.
+    pub fn folder(&self, path: &Path) -> Result<Self, RootError> {
+        let name = path.display().to_string();
+        let mut place = self.place(&name, path)?;
+        match (&place.entry, place.trail.pop()) {
+            (PlaceEntry::Folder, Some(handle)) => {
+                let mut roots = Self::default();
+                roots.add(Root { handle, name: None });
+                Ok(roots)
+            }
+            (PlaceEntry::Absent { .. } | PlaceEntry::Nowhere(_), _) => {
+                Err(RootError::NotFound(name))
+            }
+            _ => {
+                let error = io::Error::from(io::ErrorKind::NotADirectory);
+                Err(RootError::Unreadable(name, error))
+            }
+        }
+    }
+
     /// Opens the directory at a path without links.
     fn folder_below(&self, folder: &Path) -> Result<Arc<FolderHandle>, RootError> {
         let name = folder.display().to_string();

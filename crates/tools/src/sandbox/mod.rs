@@ -203,6 +203,16 @@ impl Sandbox {
         self
     }
 
+    /// Gives read access to these directories and takes write access to anything away.
+    ///
+    /// A program is refused if it cannot be confined.
+    pub(crate) fn only_looking_at(mut self, roots: &Roots) -> Self {
+        self.roots.clear();
+        self.readable.append(&mut self.writable);
+        self.required = true;
+        self.looking_at(roots)
+    }
+
     /// Returns the protections in effect on this machine.
     pub fn status(&self) -> SandboxStatus {
         let (by, reason) = match self.enforcer() {

@@ -139,10 +139,34 @@ impl ShellPolicy {
 #[derive(Clone, Debug)]
 pub struct ShellTool {
     definition: ToolDefinition,
-    /// The program and the arguments fixed by the declaration.
+    /// The fixed program and arguments; empty if a call names the program.
     command: Vec<String>,
     folder: PathBuf,
     options: ShellOptions,
+    limits: WordLimits,
+}
+
+/// Limits of the arguments that a call adds to a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WordLimits {
+    /// Minimum number.
+    pub min_count: usize,
+    /// Maximum number.
+    pub max_count: Option<usize>,
+    /// Maximum size of one argument in bytes.
+    pub max_bytes: Option<usize>,
+}
+
+impl WordLimits {
+    /// Creates limits of the number of arguments and of the size of each.
+    pub fn new(min_count: usize, max_count: Option<usize>, max_bytes: Option<usize>) -> Self {
+        Self {
+            min_count,
+            max_count,
+            max_bytes,
+        }
+    }
 }
 
 impl ShellTool {
@@ -189,16 +213,101 @@ impl ShellTool {
             command: words,
             folder: roots.base().to_owned(),
             options,
+            limits: WordLimits::default(),
         })
+    }
+
+    /// Creates a tool `name` that runs the program of each call in the first root.
+    pub fn any_program(
+        name: &str,
+        description: Option<&str>,
+        roots: &Roots,
+        mut options: ShellOptions,
+    ) -> Self {
+        let description = match description {
+            Some(text) if !text.is_empty() => text,
+            _ => "Runs a program with the given arguments; no shell reads them",
+        };
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "program": {"type": "string", "description": "Name or path of the program"},
+                "arguments": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Arguments, one string each; no shell reads them",
+                }
+            },
+            "required": ["program", "arguments"],
+            "additionalProperties": false,
+        });
+        options.sandbox = options.sandbox.working_on(roots);
+        Self {
+            definition: ToolDefinition::new(name, description, parameters),
+            command: Vec::new(),
+            folder: roots.base().to_owned(),
+            options,
+            limits: WordLimits::default(),
+        }
+    }
+
+    /// Sets the limits of the arguments of a call.
+    #[must_use]
+    pub fn with_limits(mut self, limits: WordLimits) -> Self {
+        self.limits = limits;
+        let list = &mut self.definition.parameters["properties"]["arguments"];
+        if limits.min_count > 0 {
+            list["minItems"] = json!(limits.min_count);
+        }
+        if let Some(most) = limits.max_count {
+            list["maxItems"] = json!(most);
+        }
+        self
+    }
+
+    /// Lets commands read the roots and change nothing in them.
+    ///
+    /// Commands are refused if a sandbox cannot enforce that.
+    #[must_use]
+    pub fn read_only(mut self, roots: &Roots) -> Self {
+        self.options.sandbox = self.options.sandbox.only_looking_at(roots);
+        self
+    }
+
+    /// Returns the sandbox of the commands.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.options.sandbox
+    }
+
+    /// Returns the words of a call: the command and its arguments.
+    fn words(&self, arguments: &Arguments) -> Result<Vec<String>, String> {
+        let (program, arguments) = argument_vector(arguments, self.command.is_empty())?;
+        let limits = self.limits;
+        let most = limits.max_count.unwrap_or(usize::MAX);
+        if arguments.len() < limits.min_count || arguments.len() > most {
+            let expected = match limits.max_count {
+                Some(most) => format!("from {} to {most}", limits.min_count),
+                None => format!("at least {}", limits.min_count),
+            };
+            let count = arguments.len();
+            return Err(format!(
+                "arguments: has {count} items; {expected} are allowed"
+            ));
+        }
+        let most = limits.max_bytes.unwrap_or(usize::MAX);
+        if let Some(at) = arguments.iter().position(|word| word.len() > most) {
+            return Err(format!("arguments[{at}]: has more than {most} bytes"));
+        }
+        let command = self.command.iter().cloned();
+        Ok(command.chain(program).chain(arguments).collect())
     }
 
     /// Runs the command if it is the approved one.
     async fn run(&self, arguments: &Arguments, approved: Option<&str>) -> ToolResult {
-        let arguments = match argument_vector(arguments) {
-            Ok(arguments) => arguments,
+        let words = match self.words(arguments) {
+            Ok(words) => words,
             Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
         };
-        let words: Vec<String> = self.command.iter().cloned().chain(arguments).collect();
         if let Some(approved) = approved {
             match self.digest(words.clone()).await {
                 Err(reason) => return ToolResult::stale(unbound(&reason)),
@@ -248,11 +357,10 @@ impl Tool for ShellTool {
 
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         Box::pin(async move {
-            let arguments = match argument_vector(call.arguments) {
-                Ok(arguments) => arguments,
+            let words = match self.words(call.arguments) {
+                Ok(words) => words,
                 Err(reason) => return Some(would_fail(&reason)),
             };
-            let words: Vec<String> = self.command.iter().cloned().chain(arguments).collect();
             let line = quote_words(words.iter());
             let folder = self.folder.to_string_lossy();
             let text = format!("Runs in {}:\n{line}\n", quote_word(&folder));
@@ -269,15 +377,32 @@ fn would_fail(reason: &str) -> Preview {
     Preview::new(text).with_fingerprint(UNBOUND)
 }
 
-fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
+/// Returns the program of a call, if calls name it, and the arguments.
+fn argument_vector(
+    arguments: &Arguments,
+    names_program: bool,
+) -> Result<(Option<String>, Vec<String>), String> {
     let object = arguments
         .object()
         .map_err(|error| format!("the arguments are {error}"))?;
-    if let Some(other) = object.keys().find(|key| *key != "arguments") {
+    let is_known = |key: &str| key == "arguments" || names_program && key == "program";
+    if let Some(other) = object.keys().find(|key| !is_known(key)) {
+        let known = if names_program {
+            "they are `program` and `arguments`"
+        } else {
+            "the only one is `arguments`"
+        };
         return Err(format!(
-            "`{other}` is not a parameter of this tool; the only one is `arguments`"
+            "`{other}` is not a parameter of this tool; {known}"
         ));
     }
+    let program = match object.get("program") {
+        Some(Value::String(program)) if !program.is_empty() && !program.contains('\0') => {
+            Some(program.clone())
+        }
+        None if !names_program => None,
+        _ => return Err("program: is required, the name of a program".to_owned()),
+    };
     let list = match object.get("arguments") {
         Some(Value::Array(list)) => list,
         Some(_) => return Err("arguments: must be a list of strings".to_owned()),
@@ -290,5 +415,6 @@ fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
         Value::String(word) => Ok(word.clone()),
         _ => Err(format!("arguments[{at}]: must be a string")),
     });
-    words.collect()
+    let words: Result<Vec<String>, String> = words.collect();
+    Ok((program, words?))
 }

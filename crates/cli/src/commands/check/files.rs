@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use chatmd::{Document, ReferenceKind};
+use logue_agent::named_roots;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::Roots;
 
@@ -82,6 +83,18 @@ pub(super) fn unreadable_references(
         last.help.push(more);
     }
     found
+}
+
+/// Returns an error for the first `<read>` that a run could not open.
+pub(super) fn refused_root(
+    document: &Document,
+    path: &Path,
+    callers: &[PathBuf],
+) -> Option<Diagnostic> {
+    let folders = folders(path, callers);
+    let allowed = Roots::new(folders.clone()).ok()?;
+    let refused = named_roots(document.tools(), &allowed, folders.first()?);
+    refused.err().map(|error| *error)
 }
 
 /// The directory of a prompt, followed by those of its callers.

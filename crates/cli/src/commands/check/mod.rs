@@ -21,7 +21,7 @@ use crate::finding::to_json;
 
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
-use crate::commands::check::files::{AgentPrompt, agents_of, unreadable_references};
+use crate::commands::check::files::{AgentPrompt, agents_of, refused_root, unreadable_references};
 use crate::commands::check::sarif::Sarif;
 use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
@@ -254,6 +254,7 @@ impl Checker<'_> {
             }
         }
         found.extend(unreadable_references(loaded.document(), path, callers));
+        found.extend(refused_root(loaded.document(), path, callers));
         if agent.is_none_or(AgentPrompt::has_agents) {
             let agents = agents_of(loaded.document(), path, callers);
             for agent in agents {

@@ -143,7 +143,7 @@ impl ParsedDocument<'_> {
             } else {
                 format!("{count} `<{tag}>`")
             };
-            let kind = if name == "id" {
+            let kind = if name == "id" || name == "ochat-history-id" {
                 LossKind::IdDropped
             } else {
                 LossKind::AttributeDropped
@@ -344,6 +344,7 @@ fn name_of(tool: &ToolDecl) -> &str {
         ToolKind::McpServer { .. } => "an MCP server",
         ToolKind::Builtin { name }
         | ToolKind::Command { name, .. }
+        | ToolKind::AnyProgram { name, .. }
         | ToolKind::Agent { name, .. } => name,
         _ => "",
     }
