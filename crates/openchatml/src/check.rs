@@ -5,6 +5,8 @@ mod arguments;
 mod capabilities;
 mod channels;
 mod profile;
+pub(crate) mod settings;
+pub(crate) mod transcript_calls;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,12 +15,14 @@ use logue_source::{Diagnostic, DiagnosticCode, Severity, Span, excerpt};
 
 use crate::document::Document;
 use crate::document::frame::Frame;
+use crate::document::header::Header;
 use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::json::{self, JsonError};
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 use crate::visibility::Recipient;
 
 pub(crate) use arguments::{mismatched, undeclared};
+use transcript_calls::check_replies_by_name;
 
 /// All findings about a document: the reader's own ([`Document::diagnostics`]) and those of the
 /// checks, in the order of their places.
@@ -27,6 +31,7 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// |---|---|
 /// | a body does not parse as its `<\|constrain\|>json` | `E-BODY-CONSTRAINT-VIOLATION` |
 /// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
+/// | a generation setting has a value of another type | `E-PARSE-HEADER` |
 /// | the declaration of a tool cannot be read (warning) | `invalid-tool-declaration` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
 /// | a reply of another tool than its call (warning) | `E-CALL-SCHEMA` |
@@ -62,6 +67,10 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
     let mut found = document.diagnostics().to_vec();
     let mut calls = Calls::default();
     let mut tools = arguments::Tools::default();
+    if let Some(header) = document.header() {
+        found.extend(check_settings(document, header));
+        tools.list_builtins(header.generation_settings().get("builtin_tools"));
+    }
     let profile = profile::Profile::of(document);
     let capabilities = capabilities::Capabilities::of(document);
     for frame in document.frames() {
@@ -76,8 +85,50 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
         found.extend(calls.check(document, frame));
     }
     found.extend(calls.unanswered());
+    found.extend(check_replies_without_ids(document));
     found.sort_by_key(|diagnostic| diagnostic.primary.start);
     found
+}
+
+/// Checks the replies of 2.0, which has no ids.
+fn check_replies_without_ids(document: &Document<'_>) -> Vec<Diagnostic> {
+    let frames = document.frames().iter();
+    let frames = frames.filter(|frame| frame.call_id_span().is_none());
+    let steps: Vec<_> = frames
+        .filter_map(|frame| {
+            let is_reply = frame.role() == FrameRole::Tool;
+            let place = match (is_reply, frame.is_call()) {
+                (true, _) => frame.name_span(),
+                (_, true) if frame.recipient == Recipient::Tool => frame.to_span(),
+                _ => None,
+            }?;
+            Some((document.text(place), is_reply, place))
+        })
+        .collect();
+    let steps = steps.iter();
+    check_replies_by_name(steps.map(|(tool, is_reply, place)| (&**tool, *is_reply, *place)))
+}
+
+/// Checks the generation settings against their types.
+fn check_settings(document: &Document<'_>, header: &Header) -> Vec<Diagnostic> {
+    let text = header.span().bytes(document.source());
+    let settings = header.generation_settings().iter();
+    let wrong = settings.filter_map(|(key, value)| {
+        let expectation = settings::expected(key, value)?;
+        let at = memchr::memmem::find(text, key.as_bytes()).unwrap_or_default();
+        let start = header.span().start + at;
+        let message = format!("the setting `{key}` has a value of another type");
+        Some(
+            Diagnostic::error(
+                DiagnosticCode::ParseHeader,
+                message,
+                Span::new(start, start + key.len()),
+            )
+            .with_expected(expectation)
+            .with_help("correct the value, or remove the setting"),
+        )
+    });
+    wrong.collect()
 }
 
 fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
@@ -145,22 +196,27 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
 /// Checks that a reply is of the tool that was called.
 fn check_reply_name(document: &Document<'_>, called: Span, replied: Span) -> Option<Diagnostic> {
     let (tool, name) = (document.text(called), document.text(replied));
+    let found = reply_name(&tool, &name, replied)?;
+    Some(found.with_label(called, "the call"))
+}
+
+/// The finding that a reply names another tool than its call.
+pub(crate) fn reply_name(tool: &str, name: &str, place: Span) -> Option<Diagnostic> {
     let without = |name: &str| name.strip_prefix(FUNCTIONS).map(str::to_owned);
     let is_same = tool == name
-        || without(&tool).is_some_and(|tool| tool == name)
-        || without(&name).is_some_and(|name| name == tool);
+        || without(tool).is_some_and(|tool| tool == name)
+        || without(name).is_some_and(|name| name == tool);
     if is_same {
         return None;
     }
     let shown = |name: &str| excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
     let message = format!(
         "the reply is of `{}`, its call of `{}`",
-        shown(&name),
-        shown(&tool)
+        shown(name),
+        shown(tool)
     );
     Some(
-        Diagnostic::warning(DiagnosticCode::CallSchema, message, replied)
-            .with_label(called, "the call")
+        Diagnostic::warning(DiagnosticCode::CallSchema, message, place)
             .with_expected("the name of the tool that was called")
             .with_help("correct the name or the `call_id` of the reply"),
     )

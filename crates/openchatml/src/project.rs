@@ -46,11 +46,13 @@ mod messages_read;
 mod messages_write;
 mod node;
 mod outline;
+mod places;
 mod read;
 mod reading;
 mod responses_read;
 mod responses_write;
 mod rows;
+mod settings;
 mod sharegpt;
 mod sharegpt_read;
 mod tools;
@@ -61,6 +63,7 @@ use crate::document::owned::Transcript;
 
 pub use format::{JsonFormat, Projected};
 pub use outline::{UnknownShape, conversations, detect, is_message_line, recognize};
+pub use places::check;
 pub use read::{read, read_all, read_part};
 
 /// Writes one conversation, with a newline at its end. Linear in the transcript.

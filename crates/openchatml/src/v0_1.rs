@@ -11,6 +11,7 @@
 //! token cannot be written, and is refused rather than changed. A text without messages may be a
 //! [`Task`]: a gap to fill, or several files.
 
+mod check;
 mod document;
 mod event;
 mod json;
@@ -22,6 +23,7 @@ mod stream;
 mod task;
 mod write;
 
+pub use check::check;
 pub use document::{Item, LegacyDocument, LegacyPiece, Message, parse};
 pub use event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 pub use marker::Thought;

@@ -12,6 +12,7 @@ mod call_verdicts;
 mod calls;
 mod changed_in_runs;
 mod check;
+mod check_calls;
 mod codes;
 mod composed;
 mod concurrent;

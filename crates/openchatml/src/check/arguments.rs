@@ -2,6 +2,8 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
+use serde_json::Value;
+
 use crate::declare::{self, CallError, ToolIndex};
 use crate::document::Document;
 use crate::document::frame::Frame;
@@ -18,6 +20,11 @@ pub(super) struct Tools {
 }
 
 impl Tools {
+    /// Takes the list of built-in tools of a header.
+    pub(super) fn list_builtins(&mut self, names: Option<&Value>) {
+        self.toolbox.list_builtins(names);
+    }
+
     /// Takes what a frame declares, and reports what of it cannot be read.
     pub(super) fn learn(
         &mut self,

@@ -1,6 +1,8 @@
 //! The tools of a whole conversation, and what they say of a call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
 
 use super::{Declarations, DeclaredTool};
 use crate::argument_schema::SchemaMismatch;
@@ -16,6 +18,10 @@ pub(crate) struct ToolIndex {
     /// Declarations with the body of each.
     by_name: HashMap<String, (usize, usize)>,
     namespaces: BTreeMap<String, bool>,
+    /// The built-in tools that a header lists, if it has a list.
+    builtins: Option<BTreeSet<String>>,
+    /// Whether the message that declares built-in tools is not known.
+    has_other_builtins: bool,
 }
 
 /// An error of a call.
@@ -45,6 +51,18 @@ impl ToolIndex {
         self.bodies.push(declarations);
     }
 
+    /// Adds the list of built-in tools of a header.
+    pub(crate) fn list_builtins(&mut self, names: Option<&Value>) {
+        let names = names.and_then(Value::as_array);
+        let names = names.map(|names| names.iter().filter_map(Value::as_str));
+        self.builtins = names.map(|names| names.map(str::to_owned).collect());
+    }
+
+    /// Accepts every built-in tool, because the message that declares them is not known.
+    pub(crate) const fn accept_builtins(&mut self) {
+        self.has_other_builtins = true;
+    }
+
     /// The tool with this full name, and the body that declares it.
     pub(crate) fn tool(&self, name: &str) -> Option<(usize, &DeclaredTool)> {
         let (body, index) = *self.by_name.get(name)?;
@@ -71,9 +89,14 @@ impl ToolIndex {
         }
     }
 
-    /// The namespace of a name that is certainly not declared.
+    /// The owner of the declarations among which a name certainly is not.
     fn undeclared(&self, name: &str) -> Option<&str> {
-        if self.namespaces.is_empty() || name.strip_prefix(FUNCTIONS).is_some_and(is_builtin) {
+        let builtin = name.strip_prefix(FUNCTIONS).unwrap_or(name);
+        let family = builtin.split('.').next().unwrap_or(builtin);
+        if is_builtin(builtin) && !self.namespaces.contains_key(family) {
+            return self.undeclared_builtin(builtin, family);
+        }
+        if self.namespaces.is_empty() {
             return None;
         }
         let ends = memchr::memchr_iter(b'.', name.as_bytes()).take(NAMESPACE_PARTS);
@@ -81,5 +104,25 @@ impl ToolIndex {
             .filter_map(|end| self.namespaces.get_key_value(name.get(..end)?))
             .last();
         longest.and_then(|(namespace, complete)| complete.then_some(namespace.as_str()))
+    }
+
+    /// A built-in tool needs to be listed or declared where any tool is.
+    fn undeclared_builtin(&self, name: &str, family: &str) -> Option<&str> {
+        let is_listed = self
+            .builtins
+            .as_ref()
+            .is_some_and(|builtins| builtins.contains(family) || builtins.contains(name));
+        let is_open = self.builtins.is_none() && self.namespaces.values().all(|complete| !complete);
+        let is_declared = self.has_other_builtins
+            || self.by_name.contains_key(family)
+            || self
+                .by_name
+                .keys()
+                .any(|tool| tool.strip_prefix(FUNCTIONS) == Some(name));
+        if is_listed || is_open || is_declared {
+            return None;
+        }
+        let first = self.namespaces.keys().next();
+        Some(first.map_or("builtin_tools", String::as_str))
     }
 }

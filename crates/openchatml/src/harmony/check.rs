@@ -4,13 +4,14 @@ use logue_source::{Diagnostic, Span};
 
 use super::event::End;
 use super::message::{HarmonyDocument, Message};
+use crate::check::transcript_calls::check_replies_by_name;
 use crate::check::{mismatched, undeclared};
 use crate::declare::{self, CallError, ToolIndex};
 use crate::syntax::vocabulary::FrameRole;
 use crate::visibility::Recipient;
 
 /// Checks the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
-/// the declaration of their tool, and undeclared tools. What
+/// the declaration of their tool, undeclared tools, and replies of a tool that was not called. What
 /// [`read`](super::read) found is not repeated.
 ///
 /// Tools are those that the `system` and `developer` messages before a call declare; `declared`
@@ -35,6 +36,10 @@ pub fn check(document: &HarmonyDocument, declared: &[declare::Declarations]) -> 
     for declarations in declared {
         toolbox.add(declarations.clone());
     }
+    let is_system = |message: &Message| message.head.role == FrameRole::System;
+    if !document.messages.iter().any(is_system) {
+        toolbox.accept_builtins();
+    }
     let mut found = Vec::new();
     for message in &document.messages {
         if message.head.stray {
@@ -45,7 +50,26 @@ pub fn check(document: &HarmonyDocument, declared: &[declare::Declarations]) -> 
         }
         found.extend(check_call(&toolbox, message));
     }
+    found.extend(check_replies_by_name(
+        document.messages.iter().filter_map(step),
+    ));
     found
+}
+
+/// The tool of a call or reply, whether it is a reply, and its header.
+fn step(message: &Message) -> Option<(&str, bool, Span)> {
+    let head = &message.head;
+    let is_call = head.role == FrameRole::Assistant && head.recipient() == Recipient::Tool;
+    let tool = match head.role {
+        FrameRole::Tool => head.name.as_deref(),
+        _ => head
+            .recipient
+            .as_deref()
+            .filter(|_| is_call && message.end == End::Call),
+    };
+    let has_id = head.call_id.is_some();
+    let place = Span::new(message.span.start, message.body.start);
+    Some((tool.filter(|_| !has_id && !head.stray)?, !is_call, place))
 }
 
 fn check_call(toolbox: &ToolIndex, message: &Message) -> Option<Diagnostic> {

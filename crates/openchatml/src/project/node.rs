@@ -165,6 +165,7 @@ impl<'t> Node<'t> {
 }
 
 /// The entries of an object, in order.
+#[derive(Clone)]
 pub(super) struct Object<'t> {
     pub(super) span: Span,
     /// Key, its text, value.

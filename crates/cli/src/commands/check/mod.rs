@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{SourceError, into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
-use openchatml::harmony;
-use openchatml::project::JsonFormat;
+use openchatml::project::{self, JsonFormat};
+use openchatml::{harmony, v0_1};
 
 use crate::finding::to_json;
 
@@ -184,8 +184,12 @@ impl Checker<'_> {
                     let options = harmony::HarmonyReadOptions::default();
                     let document = harmony::read(&bytes, &options);
                     found.extend(harmony::check(&document, &[]));
-                    found.sort_by_key(|finding| finding.primary.start);
                 }
+                if language == Language::Ocml0_1 {
+                    let options = v0_1::LegacyReadOptions::default();
+                    found.extend(v0_1::check(&v0_1::parse(&bytes, &options)));
+                }
+                found.sort_by_key(|finding| finding.primary.start);
                 self.report(name, path, &bytes, &found)
             }
             Language::Chatmd => match into_text(name, bytes) {
@@ -209,9 +213,16 @@ impl Checker<'_> {
     ) -> Result<(), CliError> {
         for row in read_rows(text, format) {
             let source = Source::fragment(name, row.text, row.origin);
-            let read = row.conversations.iter();
-            for found in read.flat_map(|read| &read.diagnostics) {
-                self.report_one(path, &source, found)?;
+            let mut reported: Vec<Diagnostic> = Vec::new();
+            for read in row.conversations {
+                let checked = project::check(row.text, &read.transcript);
+                for found in read.diagnostics.into_iter().chain(checked) {
+                    // Both conversations of a pair have the settings of their row.
+                    if !reported.contains(&found) {
+                        self.report_one(path, &source, &found)?;
+                        reported.push(found);
+                    }
+                }
             }
         }
         Ok(())

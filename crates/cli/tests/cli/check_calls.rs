@@ -1,0 +1,286 @@
+//! Calls, replies and settings in `logue check`, in every form.
+
+use serde_json::{Value, json};
+
+use crate::program::{Ran, folder, run};
+
+const FUNCTION: &str = r#"{"type":"function","function":{"name":"tide","parameters":{"type":"object","properties":{"port":{"type":"string"}},"required":["port"]}}}"#;
+
+fn check(file: &str, text: &str) -> Ran {
+    let folder = folder(&[(file, text)]);
+    run(folder.path(), ["check", "--json", file])
+}
+
+/// The findings: code, line, column.
+fn found(ran: &Ran) -> Vec<(String, u64, u64)> {
+    let lines = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let findings = lines.filter(|line| line.get("code").is_some());
+    findings
+        .map(|line| {
+            let at = |key: &str| line["start"][key].as_u64().unwrap();
+            (
+                line["code"].as_str().unwrap().to_owned(),
+                at("line"),
+                at("column"),
+            )
+        })
+        .collect()
+}
+
+/// The document of a form with a call and a reply, and its file name.
+fn document(form: &str, tool: &str, arguments: &str, replied: &str) -> (&'static str, String) {
+    let declared = format!("# Tools\n\n## functions\n\n[{FUNCTION}]");
+    match form {
+        "ocml2.2" => (
+            "a.ocml",
+            format!(
+                "version: 2.2\n<|start|>developer<|message|>{declared}<|end|>\n<|start|>assistant \
+                 to=functions.{tool} call_id=1<|channel|>commentary<|constrain|>json<|message|>{arguments}<|call|>\n\
+                 <|start|>tool name=functions.{replied} call_id=1 to=assistant<|channel|>commentary<|message|>x<|end|>\n"
+            ),
+        ),
+        "ocml2.0" => (
+            "a.ocml",
+            format!(
+                "version: 2.0\n<|start|>developer<|message|>{declared}<|end|>\n<|start|>assistant \
+                 to=functions.{tool}<|channel|>commentary<|message|>{arguments}<|call|>\n\
+                 <|start|>functions.{replied} to=assistant<|channel|>commentary<|message|>x<|end|>\n"
+            ),
+        ),
+        "harmony" => (
+            "a.harmony",
+            format!(
+                "<|start|>developer<|message|>{declared}<|end|><|start|>assistant to=functions.{tool}\
+                 <|channel|>commentary <|constrain|>json<|message|>{arguments}<|call|><|start|>functions.{replied} \
+                 to=assistant<|channel|>commentary<|message|>x<|end|>"
+            ),
+        ),
+        "ocml0.1" => (
+            "a.ocml",
+            format!(
+                "[BOS]<|im_start|>system\nUse it.\n<|function_list|>\n{FUNCTION}\n<|im_end|>\n<|im_start|>assistant\n\
+                 <|function_call|>\n{{\"name\": \"{tool}\", \"arguments\": {arguments}}}\n<|im_end|>\n\
+                 <|im_start|>tool\n<|function_output|>\n{{\"name\": \"{replied}\", \"content\": \"x\"}}\n<|im_end|>[EOS]\n"
+            ),
+        ),
+        "openai" => {
+            let call = json!({"id": "1", "type": "function", "function": {"name": tool, "arguments": arguments}});
+            let row = json!({"messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "1", "name": replied, "content": "x"},
+            ]});
+            let row = row.to_string();
+            (
+                "a.jsonl",
+                format!("{},\"tools\":[{FUNCTION}]}}", &row[..row.len() - 1]),
+            )
+        }
+        "anthropic" => {
+            let input: Value = serde_json::from_str(arguments).unwrap();
+            let function: Value = serde_json::from_str(FUNCTION).unwrap();
+            let schema = &function["function"]["parameters"];
+            let row = json!({"messages": [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": tool, "input": input}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x"}]},
+            ], "tools": [{"name": "tide", "input_schema": schema}]});
+            ("a.jsonl", row.to_string())
+        }
+        "responses" => {
+            let row = json!({"input": [
+                {"type": "function_call", "call_id": "1", "name": tool, "arguments": arguments},
+                {"type": "function_call_output", "call_id": "1", "output": "x"},
+            ]});
+            let row = row.to_string();
+            (
+                "a.jsonl",
+                format!("{},\"tools\":[{FUNCTION}]}}", &row[..row.len() - 1]),
+            )
+        }
+        _ => {
+            let call = json!({"name": tool, "arguments": serde_json::from_str::<Value>(arguments).unwrap()});
+            let row = json!({"conversations": [
+                {"from": "function_call", "value": call.to_string()},
+                {"from": "observation", "value": "x"},
+            ]});
+            let row = row.to_string();
+            (
+                "a.jsonl",
+                format!(
+                    "{},\"tools\":{}}}",
+                    &row[..row.len() - 1],
+                    json!(format!("[{FUNCTION}]"))
+                ),
+            )
+        }
+    }
+}
+
+const FORMS: [&str; 8] = [
+    "ocml2.2",
+    "ocml2.0",
+    "harmony",
+    "ocml0.1",
+    "openai",
+    "anthropic",
+    "responses",
+    "sharegpt",
+];
+
+#[test]
+fn calls_are_compared_with_declarations_in_every_form() {
+    for form in FORMS {
+        for (tool, arguments, is_wrong) in [
+            ("tide", r#"{"port":"Brest"}"#, false),
+            ("tide", r#"{"port":1}"#, true),
+            ("tide", "{}", true),
+            ("ebb", r#"{"port":"Brest"}"#, true),
+            ("python", "{}", form != "harmony"),
+            ("browser.open", "{}", form != "harmony"),
+        ] {
+            let (file, text) = document(form, tool, arguments, tool);
+            let ran = check(file, &text);
+            assert_eq!(
+                ran.status,
+                if is_wrong { 8 } else { 0 },
+                "{form} {tool} {arguments}: {}",
+                ran.stdout
+            );
+            let found = found(&ran);
+            assert_eq!(
+                found.len(),
+                usize::from(is_wrong),
+                "{form} {tool} {arguments}: {}",
+                ran.stdout
+            );
+            assert!(
+                found.iter().all(|(code, ..)| code == "E-CALL-SCHEMA"),
+                "{form}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reply_of_another_tool_is_a_warning() {
+    for form in ["ocml2.2", "ocml2.0", "harmony", "ocml0.1", "openai"] {
+        let (file, text) = document(form, "tide", r#"{"port":"Brest"}"#, "ebb");
+        let ran = check(file, &text);
+        assert_eq!(ran.status, 0, "{form}: {}", ran.stdout);
+        assert!(
+            ran.stdout.contains("the reply is of `"),
+            "{form}: {}",
+            ran.stdout
+        );
+        assert_eq!(found(&ran).len(), 1, "{form}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_finding_has_the_place_of_the_wrong_value() {
+    let (file, text) = document(
+        "openai",
+        "tide",
+        "{\"day\": \"\u{fc}\", \"port\": 17}",
+        "tide",
+    );
+    let ran = check(
+        file,
+        &format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"a\"}}]}}\n{text}\n"),
+    );
+    let column = text[..text.find("17").unwrap()].chars().count() as u64 + 1;
+    assert_eq!(
+        found(&ran),
+        [("E-CALL-SCHEMA".to_owned(), 2, column)],
+        "{}",
+        ran.stdout
+    );
+    // One file, whatever its lines.
+    let folder = folder(&[(file, &format!("{text}\n{text}\n"))]);
+    let ran = run(folder.path(), ["check", file]);
+    let text = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(text.contains("1 file checked: 2 errors"), "{text}");
+}
+
+#[test]
+fn a_built_in_tool_needs_a_place_in_the_list() {
+    for (list, is_wrong) in [("[\"browser\"]", true), ("[\"python\"]", false)] {
+        let text = format!(
+            "version: 2.2\ngeneration_settings: {{builtin_tools: {list}}}\n\
+             <|start|>assistant to=python call_id=1<|channel|>analysis<|message|>1<|call|>\n"
+        );
+        let ran = check("a.ocml", &text);
+        assert_eq!(ran.status == 8, is_wrong, "{list}: {}", ran.stdout);
+    }
+    let system = "<|start|>system<|message|># Valid channels: analysis, commentary, final.<|end|>";
+    let call = "<|start|>assistant to=python<|channel|>analysis<|message|>1<|call|>";
+    let (_, declared) = document("harmony", "tide", "{\"port\":\"a\"}", "tide");
+    let ran = check("a.harmony", &format!("{system}{declared}{call}"));
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    let python = system.replace("# Valid", "# Tools\n\n## python\n\nRuns code.\n\n# Valid");
+    let ran = check("a.harmony", &format!("{python}{declared}{call}"));
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+}
+
+#[test]
+fn settings_have_types() {
+    let settings = [
+        ("temperature", "\"hot\"", "0.5"),
+        ("top_p", "true", "1"),
+        ("max_tokens", "\"9\"", "9"),
+        ("seed", "1.5", "-1"),
+        ("stop", "[1]", "[\"a\"]"),
+        ("reasoning_effort", "3", "\"low\""),
+        ("tool_choice", "[]", "\"auto\""),
+        ("response_format", "1", "{\"type\":\"json_object\"}"),
+        ("parallel_tool_calls", "\"no\"", "false"),
+    ];
+    for (key, wrong, right) in settings {
+        for (value, is_wrong) in [(wrong, true), (right, false)] {
+            let header = format!(
+                "version: 2.2\ngeneration_settings: {{{key}: {value}}}\n<|start|>user<|message|>Hi<|end|>\n"
+            );
+            let older = header.replace("2.2", "2.0");
+            let message = "{\"role\":\"user\",\"content\":\"Hi\"}";
+            let row = format!("{{\"messages\":[{message}],\"{key}\":{value}}}\n");
+            let json = format!(
+                "{{\"header\":{{\"generation_settings\":{{\"{key}\":{value}}}}},\"messages\":[{message}]}}\n"
+            );
+            for (file, text, code) in [
+                ("a.ocml", &header, "E-PARSE-HEADER"),
+                ("a.ocml", &older, "E-PARSE-HEADER"),
+                ("a.jsonl", &row, "E-JSON-SHAPE"),
+                ("a.json", &json, "E-JSON-SHAPE"),
+            ] {
+                let ran = check(file, text);
+                assert_eq!(ran.status == 8, is_wrong, "{text}: {}", ran.stdout);
+                assert_eq!(
+                    found(&ran).iter().any(|found| found.0 == code),
+                    is_wrong,
+                    "{text}"
+                );
+            }
+        }
+    }
+    // A column of data is not a setting.
+    let row = r#"{"conversations":[{"from":"human","value":"Hi"}],"temperature":"hot"}"#;
+    assert_eq!(check("a.jsonl", row).status, 0);
+}
+
+#[test]
+fn every_dialect_has_a_name() {
+    for form in FORMS {
+        let (_, text) = document(form, "tide", "{}", "tide");
+        let folder = folder(&[("talk", &text)]);
+        let ran = run(folder.path(), ["check", "--from", form, "talk"]);
+        assert_eq!(ran.status, 8, "{form}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("E-CALL-SCHEMA"),
+            "{form}: {}",
+            ran.stderr
+        );
+    }
+}

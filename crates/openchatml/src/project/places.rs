@@ -1,0 +1,144 @@
+//! The places of calls and replies in a row, whatever its form.
+
+use logue_source::{Diagnostic, Span};
+
+use super::node::{Kind, Node, Object};
+use super::settings::check_settings;
+use crate::check::transcript_calls::{self, CallPlace, Places, Spelling};
+use crate::document::owned::Transcript;
+
+/// Checks the calls, replies and settings of a row that was read from `text`.
+///
+/// Calls are compared with the tools that the row declares; findings have their places in the text.
+/// Linear in the text, with a logarithm for the ids.
+///
+/// ```
+/// use openchatml::convert::ConvertOptions;
+/// use openchatml::project::{self, JsonFormat};
+///
+/// let text = br#"{"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","required":["a"]}}}],
+///   "messages":[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"g","arguments":"{}"}}]}]}"#;
+/// let read = project::read(text, JsonFormat::OpenAi, &ConvertOptions::default());
+/// let found = project::check(text, &read.transcript);
+/// assert_eq!(found[0].code.as_str(), "E-CALL-SCHEMA");
+/// assert_eq!(found[0].primary.bytes(text), b"\"g\"");
+/// ```
+pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
+    let values = Node::values(text, Span::new(0, text.len())).unwrap_or_default();
+    let mut places = Places {
+        fallback: Span::new(0, 1.min(text.len())),
+        ..Places::default()
+    };
+    let mut found = Vec::new();
+    for value in &values {
+        match value.object() {
+            Some(row) => {
+                found.extend(check_settings(&row));
+                let lists = [
+                    "messages",
+                    "conversations",
+                    "conversation",
+                    "input",
+                    "output",
+                ];
+                let list = lists.iter().find_map(|key| row.get(key));
+                match list {
+                    Some(list) => list.items().for_each(|message| places.message(message)),
+                    None => places.message(*value),
+                }
+            }
+            None => value.items().for_each(|message| places.message(message)),
+        }
+    }
+    found.extend(transcript_calls::check(transcript, text, &places));
+    found.sort_by_key(|found| found.primary.start);
+    found
+}
+
+impl Places {
+    fn message(&mut self, node: Node<'_>) {
+        let Some(message) = node.object() else {
+            return;
+        };
+        let word = |key: &str| message.get(key).and_then(Node::string).unwrap_or_default();
+        let (role, from, kind) = (word("role"), word("from"), word("type"));
+        let from = from.to_ascii_lowercase().replace('-', "_");
+        let speaks =
+            |words: &[&str]| words.contains(&role.as_str()) || words.contains(&from.as_str());
+        if speaks(&["function_call", "tool_call"]) {
+            return self.spelled_calls(&message);
+        }
+        let results = [
+            "tool",
+            "function",
+            "tool_response",
+            "function_response",
+            "observation",
+            "ipython",
+        ];
+        if speaks(&results) || role.starts_with("functions.") || kind.ends_with("_output") {
+            let keys = ["tool_call_id", "call_id", "name"];
+            let key = keys.iter().find_map(|key| message.get(key));
+            self.replies.push(key.map_or(message.span, Node::span));
+            return;
+        }
+        self.call(&message);
+        for part in message.get("content").into_iter().flat_map(Node::items) {
+            let Some(part) = part.object() else {
+                continue;
+            };
+            let kind = part.get("type").and_then(Node::string);
+            match kind.as_deref() {
+                Some("tool_use") => self.call(&part),
+                Some("tool_result") => {
+                    let id = part.get("tool_use_id");
+                    self.replies.push(id.map_or(part.span, Node::span));
+                }
+                _ => {}
+            }
+        }
+        let calls = message.get("tool_calls").into_iter().flat_map(Node::items);
+        let older = ["function_call", "tool_call"];
+        let calls = calls.chain(older.iter().filter_map(|key| message.get(key)));
+        for call in calls.filter_map(Node::object) {
+            let levels = ["function", "custom"];
+            let inner = levels.iter().find_map(|key| call.get(key)?.object());
+            self.call(&inner.unwrap_or(call));
+        }
+    }
+
+    /// A value that has a name and arguments.
+    fn call(&mut self, object: &Object<'_>) {
+        let find = |keys: &[&str]| keys.iter().find_map(|key| object.get(key));
+        let (Some(name), Some(arguments)) =
+            (find(&["name", "recipient"]), find(&["arguments", "input"]))
+        else {
+            return;
+        };
+        let spelling = match arguments.kind() {
+            Kind::String => Spelling::Escaped,
+            _ => Spelling::Verbatim,
+        };
+        self.calls.push(CallPlace {
+            name: name.span(),
+            arguments: arguments.span(),
+            spelling,
+        });
+    }
+
+    /// Calls as JSON in a text.
+    fn spelled_calls(&mut self, message: &Object<'_>) {
+        let Some(value) = message.get("value").or_else(|| message.get("content")) else {
+            return;
+        };
+        let text = value.string().unwrap_or_default();
+        let list = serde_json::from_str::<Vec<serde_json::Value>>(&text);
+        let place = CallPlace {
+            name: value.span(),
+            arguments: value.span(),
+            spelling: Spelling::Inside,
+        };
+        let count = list.map_or(1, |list| list.len());
+        self.calls.extend(std::iter::repeat_n(place, count));
+    }
+}
