@@ -209,7 +209,7 @@ impl Environment {
         let folders = std::iter::once(source.folder()).chain(self.roots.iter().cloned());
         let roots = Roots::new(folders).map_err(PrepareError::Roots)?;
         let mut files = FileLoader::new(Arc::new(roots), &source.transcript_folder());
-        if let Some(path) = source.file() {
+        if let Some(path) = source.base_file() {
             files = files.with_file(path);
         }
         let mut scope = PromptScope::new(files, self.shell.clone());

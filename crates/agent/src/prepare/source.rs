@@ -20,6 +20,10 @@ pub struct PromptSource {
     pub language: PromptLanguage,
     /// The place that relative paths are resolved against.
     pub origin: PromptOrigin,
+    /// The file that relative paths are resolved against, if that is not the prompt's own.
+    ///
+    /// Trust is in the prompt's own file.
+    pub base: Option<PathBuf>,
     /// The transcript that the turn appends to; tools cannot write it.
     pub transcript: Option<PathBuf>,
     /// The directory of the transcript's payload files; by default the directory of the prompt.
@@ -77,6 +81,7 @@ impl PromptSource {
             text: text.into(),
             language: PromptLanguage::default(),
             origin: PromptOrigin::Text,
+            base: None,
             transcript: None,
             payloads: None,
             record: None,
@@ -124,9 +129,14 @@ impl PromptSource {
         }
     }
 
+    /// The file that relative paths are resolved against.
+    pub(crate) fn base_file(&self) -> Option<&Path> {
+        self.base.as_deref().or_else(|| self.file())
+    }
+
     /// The directory that relative paths are resolved against.
     pub fn folder(&self) -> PathBuf {
-        let parent = self.file().and_then(Path::parent);
+        let parent = self.base_file().and_then(Path::parent);
         match parent {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),

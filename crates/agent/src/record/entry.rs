@@ -66,6 +66,16 @@ impl RecordEntry {
 /// The entries by their keys.
 pub(crate) type Entries = BTreeMap<String, RecordEntry>;
 
+/// The prompt that a transcript began with, in another directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PromptPlace {
+    /// The absolute path of the prompt.
+    pub(crate) prompt: String,
+    /// The absolute path of the transcript: a copy of the record elsewhere does not count.
+    pub(crate) transcript: String,
+}
+
 /// The text of a record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,11 +84,13 @@ pub(crate) struct RecordText {
     /// The authentication code of the entries under the key of the user.
     pub(crate) binding: String,
     pub(crate) entries: Vec<RecordEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<PromptPlace>,
 }
 
 impl RecordText {
     /// Arranges entries, without their binding.
-    pub(crate) fn new(entries: &Entries) -> Self {
+    pub(crate) fn new(entries: &Entries, origin: Option<PromptPlace>) -> Self {
         let mut entries: Vec<RecordEntry> = entries.values().cloned().collect();
         entries.sort_by(|one, other| {
             let place = |entry: &RecordEntry| (entry.kind, entry.src.clone(), entry.key.clone());
@@ -88,6 +100,7 @@ impl RecordText {
             version: VERSION,
             binding: String::new(),
             entries,
+            origin,
         }
     }
 
@@ -104,7 +117,7 @@ impl RecordText {
     /// The bytes that the binding covers.
     pub(crate) fn covered(&self) -> io::Result<Vec<u8>> {
         let mut bytes = format!("logue evaluation record {VERSION}\n").into_bytes();
-        serde_json::to_writer(&mut bytes, &self.entries)?;
+        serde_json::to_writer(&mut bytes, &(&self.entries, &self.origin))?;
         Ok(bytes)
     }
 

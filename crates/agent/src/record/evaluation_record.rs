@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::files::atomic_file::{folder_of, temporary};
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
-use crate::record::entry::{Entries, RecordEntry, RecordKind, RecordText, entry_key};
+use crate::record::entry::{Entries, PromptPlace, RecordEntry, RecordKind, RecordText, entry_key};
 use crate::record::record_key::RecordKey;
 use crate::transcript::redaction::Redaction;
 
@@ -38,6 +38,8 @@ pub struct EvaluationRecord {
     redaction: Redaction,
     /// The transcript; `None` for a record of a session.
     transcript: Option<PathBuf>,
+    stored_origin: Option<PromptPlace>,
+    origin: Option<PromptPlace>,
 }
 
 impl EvaluationRecord {
@@ -48,6 +50,8 @@ impl EvaluationRecord {
         let read = read_beside(transcript);
         let mut record = Self::read(read, key, &shown_name(transcript));
         record.transcript = Some(transcript.to_owned());
+        let is_here = |origin: &&PromptPlace| Some(&*origin.transcript) == transcript.to_str();
+        record.origin = record.stored_origin.as_ref().filter(is_here).cloned();
         record
     }
 
@@ -58,17 +62,17 @@ impl EvaluationRecord {
     }
 
     fn read(read: io::Result<Option<Vec<u8>>>, key: RecordKey, name: &str) -> Self {
-        let (stored, unused) = match read.and_then(|bytes| verified(bytes, &key)) {
-            Ok((stored, true)) => (stored, None),
-            Ok((stored, false)) => {
+        let (stored, origin, unused) = match read.and_then(|bytes| verified(bytes, &key)) {
+            Ok((stored, origin, true)) => (stored, origin, None),
+            Ok((stored, _, false)) => {
                 let reason = format!(
                     "{name} is not used: it was not written on this machine by you, or was changed"
                 );
-                (stored, Some(reason))
+                (stored, None, Some(reason))
             }
             Err(error) => {
                 let reason = format!("{name} is not used: {error}");
-                (Entries::new(), Some(reason))
+                (Entries::new(), None, Some(reason))
             }
         };
         Self {
@@ -79,6 +83,8 @@ impl EvaluationRecord {
             key,
             redaction: Redaction::default(),
             transcript: None,
+            stored_origin: origin,
+            origin: None,
         }
     }
 
@@ -103,7 +109,34 @@ impl EvaluationRecord {
 
     /// The stored entries, also those of a record that is not used.
     pub fn entries(&self) -> Vec<RecordEntry> {
-        RecordText::new(&self.stored).entries
+        RecordText::new(&self.stored, None).entries
+    }
+
+    /// The prompt in another directory that the transcript began with.
+    ///
+    /// Paths of the transcript count from it.
+    pub fn origin(&self) -> Option<&Path> {
+        let origin = self.origin.as_ref()?;
+        Some(Path::new(&origin.prompt))
+    }
+
+    /// Returns whether the transcript was moved since its origin was recorded.
+    pub fn is_moved(&self) -> bool {
+        self.stored_origin.is_some() && self.origin.is_none()
+    }
+
+    /// Sets the prompt that the transcript begins with, if it is in another directory.
+    ///
+    /// Both paths must be absolute and UTF-8; another path is not recorded.
+    #[must_use]
+    pub fn with_origin(mut self, prompt: Option<&Path>) -> Self {
+        let paths = prompt.and_then(Path::to_str);
+        let paths = paths.zip(self.transcript.as_deref().and_then(Path::to_str));
+        self.origin = paths.map(|(prompt, transcript)| PromptPlace {
+            prompt: prompt.to_owned(),
+            transcript: transcript.to_owned(),
+        });
+        self
     }
 
     /// Returns the page at an address as the latest run fetched it.
@@ -136,12 +169,13 @@ impl EvaluationRecord {
     /// Returns the text of the record, or `None` if it is stored already.
     fn changed(&self) -> io::Result<Option<RecordText>> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_stored = self.unused.is_none() && *current == self.stored;
+        let is_same = *current == self.stored && self.origin == self.stored_origin;
+        let is_empty = current.is_empty() && self.origin.is_none();
         // A record that is not used stays until there is another one.
-        if is_stored || (self.unused.is_some() && current.is_empty()) {
+        if (self.unused.is_none() && is_same) || (self.unused.is_some() && is_empty) {
             return Ok(None);
         }
-        let mut text = RecordText::new(&current);
+        let mut text = RecordText::new(&current, self.origin.clone());
         drop(current);
         text.binding = self.key.binding(&text.covered()?)?;
         Ok(Some(text))
@@ -177,7 +211,7 @@ impl EvaluationRecord {
         }
         let folder = beside.enter(folder)?;
         let name = file_name(transcript);
-        if text.entries.is_empty() {
+        if text.entries.is_empty() && text.origin.is_none() {
             return match folder.remove_file(&name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 removed => removed,
@@ -193,10 +227,13 @@ impl EvaluationRecord {
     }
 }
 
-/// Returns the entries of a record, and whether the key binds them.
-fn verified(bytes: Option<Vec<u8>>, key: &RecordKey) -> io::Result<(Entries, bool)> {
+/// The content of a record, and whether the key binds it.
+type Verified = (Entries, Option<PromptPlace>, bool);
+
+/// Reads the content of a record.
+fn verified(bytes: Option<Vec<u8>>, key: &RecordKey) -> io::Result<Verified> {
     let Some(bytes) = bytes else {
-        return Ok((Entries::new(), true));
+        return Ok((Entries::new(), None, true));
     };
     let text = RecordText::parse(&bytes).map_err(|error| {
         let message = format!("it is damaged: {error}");
@@ -207,7 +244,8 @@ fn verified(bytes: Option<Vec<u8>>, key: &RecordKey) -> io::Result<(Entries, boo
         let message = format!("{}: {error}", key.path().display());
         io::Error::new(error.kind(), message)
     })?;
-    Ok((text.into_entries(), is_bound))
+    let origin = text.origin.clone();
+    Ok((text.into_entries(), origin, is_bound))
 }
 
 /// Reads the file of a record; a link in its place is not followed.

@@ -172,7 +172,10 @@ fn source(
     let message = message.map(ChatMessage::user);
     let mut source = input.source(History::Prompt { message })?;
     let file = input.recorded_file();
-    source.record = file.and_then(|file| record_beside(&file, &arguments.model_args, settings));
+    let started = arguments.output.as_ref().and(input.started_from());
+    let model_args = &arguments.model_args;
+    source.record =
+        file.and_then(|file| record_beside(&file, started.as_deref(), model_args, settings));
     Ok(source)
 }
 

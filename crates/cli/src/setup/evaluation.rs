@@ -1,6 +1,6 @@
 //! The records of what evaluation obtained: beside a transcript, or with a session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{EvaluationRecord, RecordKey};
@@ -8,6 +8,7 @@ use logue_source::escape_line;
 use serde_json::Value;
 
 use crate::arguments::ModelArgs;
+use crate::files::folder_of;
 use crate::setup::environment::{file_owners, state_folder};
 use crate::setup::settings::Settings;
 use crate::terminal::print_error;
@@ -19,12 +20,24 @@ pub(crate) fn record_key() -> Option<RecordKey> {
 }
 
 /// Reads the record beside a transcript. A record that is not used is reported.
+///
+/// `started_from` is the prompt that `-o` begins the transcript with.
 pub(crate) fn record_beside(
     transcript: &Path,
+    started_from: Option<&Path>,
     arguments: &ModelArgs,
     settings: &Settings,
 ) -> Option<Arc<EvaluationRecord>> {
     let record = EvaluationRecord::beside(transcript, record_key()?);
+    if record.is_moved() {
+        print_error(
+            "note: the transcript was moved, so its paths count from its own folder; `-o` with its prompt sets them again\n",
+        );
+    }
+    let record = match started_from {
+        Some(prompt) => record.with_origin(is_elsewhere(prompt, transcript).then_some(prompt)),
+        None => record,
+    };
     Some(Arc::new(checked(record, arguments, settings)))
 }
 
@@ -36,6 +49,13 @@ pub(crate) fn record_of_session(
 ) -> Option<Arc<EvaluationRecord>> {
     let record = EvaluationRecord::stored(label, record_key()?);
     Some(Arc::new(checked(record, arguments, settings)))
+}
+
+/// Returns the prompt in another directory that the paths of a transcript count from.
+pub(crate) fn base_of(path: &Path) -> Option<PathBuf> {
+    let record = EvaluationRecord::beside(&path.canonicalize().ok()?, record_key()?);
+    let base = record.origin()?;
+    folder_of(base).is_dir().then(|| base.to_owned())
 }
 
 /// Writes the record beside its transcript. A failure costs only later requests.
@@ -52,6 +72,10 @@ pub(crate) fn not_recorded(error: &std::io::Error) {
         "note: the answers of agents and the pages are not recorded: {}; the next run asks again\n",
         escape_line(&error)
     ));
+}
+
+fn is_elsewhere(prompt: &Path, transcript: &Path) -> bool {
+    prompt.parent() != transcript.parent()
 }
 
 fn checked(

@@ -201,7 +201,7 @@ impl Agent {
         let environment = turn.environment(self.permissions.clone(), audit)?;
         let mut source = input.source(history)?;
         source.record = match input.transcript_path() {
-            Some(file) => record_beside(&file, &model_args, command.settings),
+            Some(file) => record_beside(&file, None, &model_args, command.settings),
             None => record_of_session(self.evaluated.as_ref(), &model_args, command.settings),
         };
         let record = source.record.clone();

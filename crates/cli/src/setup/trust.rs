@@ -11,6 +11,7 @@ use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
 use crate::files::folder_of;
+use crate::setup::evaluation::base_of;
 use crate::setup::failures::source_failure;
 use crate::setup::server_access::{self, AccessByServer};
 use crate::setup::settings::{Settings, TrustSettings};
@@ -41,14 +42,16 @@ pub(crate) fn grant_of(path: &Path, settings: &Settings) -> Result<Grant, CliErr
     let name = path.display().to_string();
     let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-    let folder = folder_of(path);
+    let base = base_of(path);
+    let base = base.as_deref().unwrap_or(path);
+    let folder = folder_of(base);
     // A run may name agents in the directories of the configuration.
     let roots = settings.tools.roots.iter().cloned();
     let roots = Roots::new(std::iter::once(folder.clone()).chain(roots)).map_err(|error| {
         let message = format!("cannot use a directory of `{name}`: {error}");
         CliError::user("E-SOURCE-READ", message)
     })?;
-    let world = FileLoader::new(Arc::new(roots), &folder).with_file(path);
+    let world = FileLoader::new(Arc::new(roots), &folder_of(path)).with_file(base);
     Ok(PromptScope::new(world, settings.tools.shell.clone()).grant(&name, &text))
 }
 

@@ -44,6 +44,7 @@ mod leases;
 mod limits;
 mod mcp;
 mod missing_files;
+mod moved;
 mod network;
 mod newer_ochat;
 mod payloads;

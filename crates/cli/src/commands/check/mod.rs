@@ -27,8 +27,9 @@ use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
-use crate::files::{file_world_with, find_files};
+use crate::files::{file_world_with, find_files, folder_of};
 use crate::language::Language;
+use crate::setup::evaluation::base_of;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
 /// Minimum number of files for a progress bar.
@@ -251,10 +252,12 @@ impl Checker<'_> {
         agent: Option<&AgentPrompt>,
     ) -> Result<(), CliError> {
         let callers = agent.map_or(&[][..], |agent| &agent.callers);
-        let world = path
+        let base = path.and_then(base_of);
+        let base = base.as_deref().or(path);
+        let world = base
             .filter(|_| !self.arguments.no_file_checks)
             .and_then(|path| file_world_with(path, callers).ok());
-        let (Some(mut world), Some(path)) = (world, path) else {
+        let (Some(mut world), Some(path), Some(base)) = (world, path, base) else {
             return self.report(name, path, text.as_bytes(), &chatmd::check(text));
         };
         let loaded = chatmd::load(name, text, &mut world);
@@ -264,10 +267,13 @@ impl Checker<'_> {
                 finding.code = DiagnosticCode::MissingFile;
             }
         }
-        found.extend(unreadable_references(loaded.document(), path, callers));
-        found.extend(refused_root(loaded.document(), path, callers));
+        // Payloads are beside the transcript.
+        let payloads = (base != path).then(|| folder_of(path));
+        let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
+        found.extend(unreadable_references(loaded.document(), base, &folders));
+        found.extend(refused_root(loaded.document(), base, callers));
         if agent.is_none_or(AgentPrompt::has_agents) {
-            let agents = agents_of(loaded.document(), path, callers);
+            let agents = agents_of(loaded.document(), base, callers);
             for agent in agents {
                 let real = agent.path.canonicalize();
                 if real.is_ok_and(|real| self.seen.insert(real)) {
@@ -283,7 +289,7 @@ impl Checker<'_> {
             };
             // A report on an imported file names that file, relative to the directory of the
             // prompt.
-            let of_import = (source.name() != name).then(|| beside(path, source.name()));
+            let of_import = (source.name() != name).then(|| beside(base, source.name()));
             self.report_one(of_import.as_deref().or(Some(path)), source, &local)
         })
     }

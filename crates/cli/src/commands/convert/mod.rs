@@ -38,7 +38,7 @@ use crate::conversion::in_memory::reason;
 use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, folder_of};
-use crate::setup::evaluation::record_key;
+use crate::setup::evaluation::{base_of, record_key};
 use crate::setup::variables::variables;
 use crate::terminal::print_error;
 
@@ -253,7 +253,9 @@ impl Converter<'_> {
         }
         let real = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let folder = real.as_deref().map_or_else(|| ".".into(), folder_of);
-        let folders = [path.map_or_else(|| ".".into(), folder_of)];
+        let base = path.and_then(base_of);
+        let base = base.as_deref().or(path);
+        let folders = [base.map_or_else(|| ".".into(), folder_of)];
         let roots = Roots::new(
             folders
                 .into_iter()
@@ -261,8 +263,8 @@ impl Converter<'_> {
         );
         let roots = roots.map_err(|error| CliError::user("E-SOURCE-READ", error.to_string()))?;
         let mut files = FileLoader::new(Arc::new(roots), &folder);
-        if let Some(path) = path {
-            files = files.with_file(path);
+        if let Some(base) = base {
+            files = files.with_file(base);
         }
         let record = real.as_deref().zip(record_key());
         let record = record.map(|(path, key)| EvaluationRecord::beside(path, key));

@@ -8,13 +8,15 @@ use logue_agent::{
     History, PromptLanguage, PromptOrigin, PromptSource, TranscriptFile, into_text, read_all,
     read_bytes,
 };
-use logue_source::DiagnosticCode;
+use logue_source::{DiagnosticCode, escape_line};
 
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
 use crate::language::Language;
+use crate::setup::evaluation::base_of;
 use crate::setup::failures::{source_failure, transcript_failure};
+use crate::terminal::print_error;
 
 /// The text of a run and the transcript that it may append to.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(crate) struct Input {
     /// The locked transcript; `None` if nothing is written.
     pub(crate) transcript: Option<TranscriptFile>,
     prompt: Option<PathBuf>,
+    /// The file that paths count from, if it is not the prompt.
+    base: Option<PathBuf>,
     transcript_folder: PathBuf,
 }
 
@@ -86,12 +90,21 @@ impl Input {
         let language = arguments
             .from
             .unwrap_or_else(|| Language::detect(Some(Path::new(&name)), text.as_bytes()));
+        let base = prompt.as_deref().and_then(base_of);
+        if let Some(base) = &base {
+            let base = base.display().to_string();
+            let base = escape_line(&base);
+            print_error(&format!(
+                "note: paths count from {base}, which the transcript began with\n"
+            ));
+        }
         Ok(Self {
             name,
             text,
             language,
             transcript,
             prompt,
+            base,
             transcript_folder,
         })
     }
@@ -107,6 +120,7 @@ impl Input {
             text,
             transcript: None,
             prompt: Some(path.to_owned()),
+            base: None,
             transcript_folder: folder_of(path),
         })
     }
@@ -129,6 +143,7 @@ impl Input {
             name,
             transcript_folder: folder_of(file.path()),
             transcript: Some(file),
+            base: base_of(prompt),
             prompt: Some(prompt.to_owned()),
         })
     }
@@ -149,6 +164,7 @@ impl Input {
         if let Some(path) = &self.prompt {
             source.origin = PromptOrigin::File(path.clone());
         }
+        source.base.clone_from(&self.base);
         source.transcript = self.transcript_path();
         source.payloads = Some(self.transcript_folder.clone());
         Ok(source)
@@ -163,6 +179,12 @@ impl Input {
         CliError::user(DiagnosticCode::WriteRefused.as_str(), message).with_help(format!(
             "convert it to OpenChatML 2.2: `logue convert --to ocml2.2 {name}`"
         ))
+    }
+
+    /// Returns the prompt that a new transcript begins with, with links followed.
+    pub(crate) fn started_from(&self) -> Option<PathBuf> {
+        let prompt = self.base.as_ref().or(self.prompt.as_ref())?;
+        prompt.canonicalize().ok()
     }
 
     /// Returns the path of the transcript.
