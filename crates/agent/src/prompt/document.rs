@@ -1,5 +1,7 @@
 //! Evaluated prompts and their tools.
 
+use std::collections::BTreeMap;
+
 use std::collections::BTreeSet;
 
 use chatmd::{
@@ -131,6 +133,11 @@ impl Prompt {
     /// The parts that only a transcript has; `None` for a ChatMD document.
     pub(crate) fn transcript(&self) -> Option<&Transcribed> {
         self.transcribed.as_deref()
+    }
+
+    /// Returns the values that variables were given, and that the text does not record.
+    pub fn given_values(&self) -> &BTreeMap<String, String> {
+        &self.variables.unrecorded
     }
 
     /// Resolves the spans of the diagnostics: in the document or in its imports.

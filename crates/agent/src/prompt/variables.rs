@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chatmd::Document;
-use logue_source::Diagnostic;
+use logue_source::{Diagnostic, DiagnosticCode};
 
 /// The values of variables, by their source.
 ///
-/// Values of the command take precedence over those of files, of the environment, of the transcript,
-/// and over defaults.
+/// Values of the command take precedence over those of files, of the environment, of the session, of
+/// the transcript, and over defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariableValues {
     set: BTreeMap<String, String>,
     defaults: BTreeMap<String, String>,
     environment: BTreeMap<String, String>,
+    recorded: BTreeMap<String, String>,
+    withheld: BTreeSet<String>,
 }
 
 impl VariableValues {
@@ -32,6 +34,16 @@ impl VariableValues {
         self.environment.insert(name.to_owned(), value.to_owned());
     }
 
+    /// Sets a value that an earlier turn of the session was given.
+    pub fn set_recorded(&mut self, name: &str, value: &str) {
+        self.recorded.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Requires a variable whose earlier value was not stored, because it was redacted.
+    pub fn require(&mut self, name: &str) {
+        self.withheld.insert(name.to_owned());
+    }
+
     /// Returns the values for the declared variables of a document.
     pub fn for_document(&self, document: &Document) -> BTreeMap<String, String> {
         let mut values = BTreeMap::new();
@@ -42,7 +54,8 @@ impl VariableValues {
                 .set
                 .get(name)
                 .or_else(|| self.defaults.get(name))
-                .or_else(|| self.environment.get(&in_environment));
+                .or_else(|| self.environment.get(&in_environment))
+                .or_else(|| self.recorded.get(name));
             if let Some(value) = value {
                 values.insert(name.clone(), value.clone());
             }
@@ -60,9 +73,10 @@ impl VariableValues {
     pub(crate) fn fill(&self, document: &mut Document) -> (FilledVariables, Vec<Diagnostic>) {
         let declared = document.variables().map(|it| it.name.as_str()).collect();
         let undeclared = self.undeclared(&declared).map(str::to_owned);
-        let mut unrecorded = self.for_document(document);
+        let given = self.for_document(document);
+        let mut unrecorded = given.clone();
         let mut values = document.variable_values();
-        values.extend(unrecorded.clone());
+        values.extend(given.clone());
         let recorded = document.variables().filter_map(|variable| {
             let value = variable.value.as_deref()?;
             Some((variable.name.as_str(), value))
@@ -70,7 +84,17 @@ impl VariableValues {
         // The last record counts.
         let recorded: BTreeMap<&str, &str> = recorded.collect();
         unrecorded.retain(|name, value| recorded.get(name.as_str()) != Some(&value.as_str()));
-        let missing = document.missing_values(&values);
+        let mut missing = document.missing_values(&values);
+        let withheld = document.variables().filter(|variable| {
+            let name = &variable.name;
+            self.withheld.contains(name) && !given.contains_key(name)
+        });
+        missing.extend(withheld.map(|variable| {
+            let name = &variable.name;
+            let message = format!("the value of `{name}` was redacted, so the session has none");
+            Diagnostic::error(DiagnosticCode::MdVariable, message, variable.span)
+                .with_help(format!("pass --var {name}=VALUE again"))
+        }));
         document.fill_variables(&values);
         let filled = FilledVariables {
             unrecorded,

@@ -1,5 +1,6 @@
 //! The agent of a session, and the labels that store it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +11,7 @@ use logue_agent::{
 use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::{LOST_LABELS, SessionInfo, SharedStore};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::arguments::{ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
@@ -33,6 +34,8 @@ pub(crate) const TTL: &str = "ttl_seconds";
 const MODEL: &str = "model";
 /// The label with what evaluation of the prompt obtained.
 pub(crate) const EVALUATED: &str = "evaluated";
+/// The label with the values of variables; `null` for one that was redacted.
+pub(crate) const VARIABLES: &str = "variables";
 /// The labels whose values are texts.
 pub(crate) const TEXT_LABELS: &[&str] = &[AGENT, MODEL, "prompt"];
 /// The label with the permission rules of tools.
@@ -48,6 +51,10 @@ pub(crate) struct Agent {
     permissions: Permissions,
     /// The label with what evaluation of the prompt obtained.
     evaluated: Option<Value>,
+    /// The label with the values of variables.
+    variables: Map<String, Value>,
+    /// The values of variables after this command, if they changed.
+    given: Arc<OnceLock<Value>>,
     /// The record of the evaluation for this command.
     record: Arc<OnceLock<Arc<EvaluationRecord>>>,
     /// The labels that the session does not contain yet.
@@ -115,6 +122,11 @@ impl Agent {
             model,
             permissions,
             evaluated: label(EVALUATED).cloned(),
+            variables: label(VARIABLES)
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
+            given: Arc::default(),
             record: Arc::default(),
             news,
         })
@@ -144,6 +156,10 @@ impl Agent {
             let now = SystemClock.now();
             let noted = store.set_label(session, name, value.clone(), now).await;
             noted.map_err(|error| store_failure(&error))?;
+        }
+        if let Some(values) = self.given.get() {
+            let noted = store.set_label(session, VARIABLES, values.clone(), SystemClock.now());
+            noted.await.map_err(|error| store_failure(&error))?;
         }
         let record = self.record.get().map(|record| record.changed_value());
         match record {
@@ -198,7 +214,14 @@ impl Agent {
             approvals: Approvals::Suspend,
             rules: command.rules,
         };
-        let environment = turn.environment(self.permissions.clone(), audit)?;
+        let mut environment = turn.environment(self.permissions.clone(), audit)?;
+        let variables = Arc::make_mut(&mut environment.variables);
+        for (name, value) in &self.variables {
+            match value.as_str() {
+                Some(value) => variables.set_recorded(name, value),
+                None => variables.require(name),
+            }
+        }
         let mut source = input.source(history)?;
         source.record = match input.transcript_path() {
             Some(file) => record_beside(&file, None, &model_args, command.settings),
@@ -211,10 +234,30 @@ impl Agent {
             // One command prepares its session once.
             drop(self.record.set(record));
         }
+        if input.transcript.is_none() {
+            self.note_values(prepared.prompt.given_values(), command.settings);
+        }
         command
             .output
             .started(&prepared.assistant.model, &input.name);
         Ok(prepared)
+    }
+
+    /// Notes the values of variables for later turns, without those that are redacted.
+    fn note_values(&self, given: &BTreeMap<String, String>, settings: &Settings) {
+        let mut values = self.variables.clone();
+        for (name, value) in given {
+            let is_redacted = settings.redaction.finds(value);
+            let value = if is_redacted {
+                Value::Null
+            } else {
+                json!(value)
+            };
+            values.insert(name.clone(), value);
+        }
+        if values != self.variables {
+            drop(self.given.set(Value::Object(values)));
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::arguments::{ShowArgs, StoreArgs};
 use crate::commands::sessions::{ago, known};
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
+use crate::setup::session_agent::VARIABLES;
 use crate::setup::session_turn::store_flag;
 use crate::setup::store::store_failure;
 use crate::setup::suspended::{file_of, obstacle};
@@ -58,6 +59,14 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     }
     let style = output_style();
     let mut text = String::new();
+    if let Some(values) = info.labels.get(VARIABLES).and_then(Value::as_object) {
+        heading(&mut text, "variables", style);
+        let lines = values.iter().map(|(name, value)| match value.as_str() {
+            Some(value) => format!("{name}={}", escape_line(value)),
+            None => format!("{name}: redacted, so later messages need it again"),
+        });
+        body(&mut text, &lines.collect::<Vec<_>>().join("\n"));
+    }
     for message in &messages {
         format_message(&mut text, message, style);
     }

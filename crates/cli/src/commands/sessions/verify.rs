@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::arguments::{RepairArgs, StoreArgs, VerifyArgs};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
-use crate::setup::session_agent::{EVALUATED, TEXT_LABELS};
+use crate::setup::session_agent::{EVALUATED, TEXT_LABELS, VARIABLES};
 use crate::setup::settings::Settings;
 use crate::setup::store::{check_exists, known, sqlite_file, store_failure};
 use crate::terminal::{ignore_broken_pipe, print};
@@ -195,6 +195,11 @@ async fn check_labels(
                     .as_array()
                     .is_some_and(|rules| rules.iter().all(Value::is_string)),
                 EVALUATED => value.is_object(),
+                VARIABLES => value.as_object().is_some_and(|values| {
+                    values
+                        .values()
+                        .all(|value| value.is_string() || value.is_null())
+                }),
                 _ => true,
             };
             if !fits {
