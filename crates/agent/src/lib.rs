@@ -96,5 +96,6 @@ pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;
 pub use turn::listener::{AgentCallPath, Listener, ListenerSink, NoListener, TurnEvent};
 pub use turn::response_requirements::ResponseRequirements;
+pub use turn::responses::ResponseProjection;
 pub use turn::routing::Routing;
 pub use turn::run::{Turn, TurnEnd, TurnError, TurnReport, TurnSuspension};

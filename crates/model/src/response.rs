@@ -15,6 +15,8 @@ pub enum ModelEvent {
     Text(String),
     /// The next piece of reasoning, which must not be shown to a user.
     Reasoning(String),
+    /// The next piece of the provider's summary of the reasoning.
+    ReasoningSummary(String),
     /// A tool call has begun; its arguments follow.
     ToolCall {
         /// The index of the call within the response.

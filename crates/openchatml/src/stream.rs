@@ -24,7 +24,7 @@ mod response;
 use logue_source::Span;
 
 pub use event::{Event, FrameEnd, FrameHeader, StreamOptions};
-pub use response::{Audience, MessageId, ResponseEvent, ResponseEventMapper};
+pub use response::{Audience, MessageId, ResponseEvent, ResponseEventMapper, ResponsePart};
 
 use crate::limits::{MAX_FRAME_HEADER, MAX_LITERAL_HELD};
 use crate::read::machine::{Machine, State};

@@ -42,6 +42,8 @@ pub enum TurnEvent {
     },
     /// The next piece of the model's reasoning, which outlets do not show.
     Reasoning(String),
+    /// The next piece of the provider's summary of the reasoning.
+    ReasoningSummary(String),
     /// The next piece of the visible answer.
     Delta(String),
     /// The model writes a call of this tool.

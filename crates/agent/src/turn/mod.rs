@@ -9,6 +9,7 @@ pub(crate) mod progress;
 pub(crate) mod redacted;
 pub(crate) mod request;
 pub(crate) mod response_requirements;
+pub(crate) mod responses;
 pub(crate) mod routing;
 pub(crate) mod run;
 pub(crate) mod spans;

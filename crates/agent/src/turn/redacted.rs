@@ -100,7 +100,9 @@ impl TurnRedaction {
             return Some(event);
         };
         Some(match event {
-            TurnEvent::Delta(_) | TurnEvent::Reasoning(_) => return None,
+            TurnEvent::Delta(_) | TurnEvent::Reasoning(_) | TurnEvent::ReasoningSummary(_) => {
+                return None;
+            }
             TurnEvent::Retrying {
                 attempt,
                 wait,

@@ -34,7 +34,7 @@ pub(crate) use permission::{TrustAddArgs, TrustArgs, TrustCommand};
 pub(crate) use plain_error::plain_error;
 pub(crate) use response::ResponseArgs;
 pub(crate) use rewrite::{FixArgs, FmtArgs};
-pub(crate) use run::RunArgs;
+pub(crate) use run::{JsonEvents, RunArgs};
 pub(crate) use scan::ScanArgs;
 pub(crate) use sessions::{
     BackupArgs, Busy, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs,

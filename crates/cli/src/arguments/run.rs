@@ -62,7 +62,22 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print events as JSON lines
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Print events as JSON lines; with =responses those of the response for a client
+    #[arg(
+        long,
+        value_name = "EVENTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "turn"
+    )]
+    pub(crate) json: Option<JsonEvents>,
+}
+
+/// The events that a run prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum JsonEvents {
+    /// The events of the turn
+    Turn,
+    /// The events of OpenChatML 2.2 §9, for clients of a model
+    Responses,
 }

@@ -36,7 +36,7 @@ use crate::telemetry;
 use crate::terminal::write_failed;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
-    let output = Arc::new(Output::new(arguments.json));
+    let output = Arc::new(Output::of_run(arguments.json));
     let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start);
     if arguments.dry_run {
         return settings.and_then(|settings| dry_run(arguments, &settings, &output));
@@ -156,7 +156,7 @@ fn dry_run(
         }
     };
     let connections = prepared.connections();
-    let shown = runtime.block_on(show_request(&prepared, &capture, arguments.json));
+    let shown = runtime.block_on(show_request(&prepared, &capture, arguments.json.is_some()));
     runtime.block_on(connections.close());
     runtime.shutdown_background();
     shown

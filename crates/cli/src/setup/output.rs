@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use logue_agent::{Listener, TurnEvent, TurnReport, is_pending};
+use logue_agent::{Listener, ResponseProjection, TurnEvent, TurnReport, is_pending};
 use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
@@ -16,8 +16,10 @@ use logue_source::{
     UntrustedEscaper, escape_json, escape_line, escape_untrusted, excerpt, quote_word,
 };
 use logue_tools::{APPROVAL_STALE, ARGUMENTS_REDACTED};
+use openchatml::stream::{Audience, ResponseEvent};
 use serde_json::{Value, json};
 
+use crate::arguments::JsonEvents;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
@@ -32,6 +34,8 @@ const REASON: usize = 300;
 /// The listener of a run.
 pub(crate) struct Output {
     json: bool,
+    /// The mapping to response events, if standard output receives those.
+    responses: Option<Mutex<ResponseProjection>>,
     /// Whether standard error is a terminal that can show a spinner.
     animated: bool,
     /// Whether text is shown as it arrives.
@@ -64,9 +68,47 @@ impl Output {
         let animated = !json && io::stderr().is_terminal();
         Self {
             json,
+            responses: None,
             animated,
             streams: json || io::stdout().is_terminal(),
             state: Mutex::default(),
+        }
+    }
+
+    /// Creates the output of a run with these events; `None` prints text.
+    pub(crate) fn of_run(events: Option<JsonEvents>) -> Self {
+        match events {
+            None => Self::new(false),
+            Some(JsonEvents::Turn) => Self::new(true),
+            Some(JsonEvents::Responses) => Self {
+                responses: Some(Mutex::default()),
+                animated: false,
+                ..Self::new(false)
+            },
+        }
+    }
+
+    /// Prints response events, except those of hidden text.
+    fn respond(
+        &self,
+        map: impl FnOnce(&mut ResponseProjection, &mut dyn FnMut(ResponseEvent<'_>)),
+    ) {
+        let Some(projection) = &self.responses else {
+            return;
+        };
+        let mut lines = String::new();
+        let mut projection = projection.lock().unwrap_or_else(PoisonError::into_inner);
+        map(&mut projection, &mut |event| {
+            if event.audience() == Audience::Hidden {
+                return;
+            }
+            if let Ok(line) = serde_json::to_string(&event) {
+                lines.push_str(&line);
+                lines.push('\n');
+            }
+        });
+        if !lines.is_empty() {
+            self.write(&lines);
         }
     }
 
@@ -115,7 +157,7 @@ impl Output {
 
     /// Returns whether the user can be asked while a turn runs.
     pub(crate) fn asks(&self) -> bool {
-        !self.json && terminal_approver::is_possible()
+        !self.json && self.responses.is_none() && terminal_approver::is_possible()
     }
 
     /// Warns that a prompt is not trusted and that the user cannot be asked.
@@ -174,7 +216,7 @@ impl Output {
                 "cut": report.truncated.map(FinishReason::as_str),
                 "replies": replies,
             }));
-        } else if !self.state().answered {
+        } else if self.responses.is_none() && !self.state().answered {
             // Another process ran the turn, so this one prints its answer.
             let is_said =
                 |reply: &&ChatMessage| reply.role == Role::Assistant && !is_pending(reply);
@@ -215,6 +257,7 @@ impl Output {
 
     /// Reports that a signal cancelled the turn.
     pub(crate) fn cancelled(&self, exit: Exit, file: Option<&str>) {
+        self.respond(|responses, mut out| responses.cancel("turn_cancelled", &mut out));
         if self.json {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
@@ -229,6 +272,7 @@ impl Output {
 
     /// Reports that a signal ended this process, and how its turn continues.
     pub(crate) fn stopped(&self, exit: Exit, left: &str) {
+        self.respond(|responses, mut out| responses.cancel("turn_cancelled", &mut out));
         if self.json {
             let status = exit.number();
             self.emit(&json!({"event": "turn.cancelled", "exit_status": status, "message": left}));
@@ -237,6 +281,7 @@ impl Output {
     }
 
     pub(crate) fn failed(&self, failure: &CliError) {
+        self.respond(|responses, mut out| responses.fail(&mut out));
         if self.json {
             self.emit(&json!({"event": "turn.failed", "code": failure.code,
                 "message": failure.message, "help": failure.help,
@@ -424,7 +469,9 @@ impl Output {
 
 impl Listener for Output {
     fn event(&self, event: TurnEvent) {
-        if self.json {
+        if self.responses.is_some() {
+            self.respond(|responses, mut out| responses.event(&event, &mut out));
+        } else if self.json {
             self.emit_event(event);
         } else {
             self.show(event);

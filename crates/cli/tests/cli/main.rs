@@ -59,6 +59,7 @@ mod recovered;
 mod redact;
 mod redacted_sessions;
 mod registries;
+mod response_events;
 mod resumed;
 mod rule_names;
 mod run;

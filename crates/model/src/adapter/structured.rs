@@ -93,7 +93,9 @@ impl<P: Provider> StructuredProvider<P> {
     ) -> Result<Attempt, ProviderError> {
         let mut retained = Vec::new();
         let mut handler = |event: ModelEvent| match event {
-            ModelEvent::Reasoning(_) | ModelEvent::Retry { .. } => events(event),
+            ModelEvent::Reasoning(_)
+            | ModelEvent::ReasoningSummary(_)
+            | ModelEvent::Retry { .. } => events(event),
             event => retained.push(event),
         };
         let response = self.provider.complete(request, &mut handler).await?;

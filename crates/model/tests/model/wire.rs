@@ -60,7 +60,10 @@ fn read<'b>(wire: WireFormat, pieces: impl IntoIterator<Item = &'b [u8]>) -> Hea
 fn merge(events: &mut Vec<ModelEvent>, event: ModelEvent) {
     match (events.last_mut(), event) {
         (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
-        | (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more)) => text.push_str(&more),
+        | (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more))
+        | (Some(ModelEvent::ReasoningSummary(text)), ModelEvent::ReasoningSummary(more)) => {
+            text.push_str(&more);
+        }
         (
             Some(ModelEvent::Arguments { index, text }),
             ModelEvent::Arguments {
@@ -210,7 +213,7 @@ fn each_shape_is_read() {
       = {"role":"assistant","content":"Grüße, 世界 🦀"}
       stop Some([12, 8, 4, 0])
     responses/tools.sse
-      Reasoning("**Looking**\n\nTwo files.**Reading** both.")
+      ReasoningSummary("**Looking**\n\nTwo files.**Reading** both.")
       Text("I read both.")
       ToolCall { index: 0, name: "read" }
       Arguments { index: 0, text: "{\"file\":\"größe\"}" }
@@ -221,7 +224,7 @@ fn each_shape_is_read() {
     responses/whole-failed.json
       ! provider_unavailable: The model crashed.
     responses/whole.json
-      Reasoning("**Looking**\n\nTwo files.**Reading** both.")
+      ReasoningSummary("**Looking**\n\nTwo files.**Reading** both.")
       Text("I read both.")
       ToolCall { index: 0, name: "read" }
       Arguments { index: 0, text: "{\"file\":\"größe\"}" }

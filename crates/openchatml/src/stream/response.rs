@@ -87,7 +87,7 @@ pub enum ResponseEvent<'e> {
         /// The message.
         message_id: MessageId,
     },
-    /// A summary of reasoning that was made and moderated elsewhere. No reader makes this one.
+    /// A summary of reasoning that was made and moderated elsewhere, such as by a provider.
     #[serde(rename = "response.reasoning_summary_text.delta")]
     SummaryDelta {
         /// The message.
@@ -186,6 +186,20 @@ impl Serialize for MessageId {
     }
 }
 
+/// A part of a response whose text follows in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResponsePart<'p> {
+    /// Text for the user.
+    Visible,
+    /// Private reasoning.
+    Reasoning,
+    /// A summary of reasoning.
+    Summary,
+    /// A call with its id and its tool.
+    Call(&'p str, &'p str),
+}
+
 /// Makes API events of what a stream reads. Holds one header, never text.
 ///
 /// ```
@@ -224,12 +238,49 @@ enum Kind {
     Other,
     Visible,
     Reasoning,
+    Summary,
     Call,
     /// A call that ended in `<|end|>`.
     Uncalled,
 }
 
 impl ResponseEventMapper {
+    /// Begins a part of a response that a provider sends in another form.
+    ///
+    /// ```
+    /// use openchatml::stream::{ResponseEventMapper, ResponsePart};
+    ///
+    /// let mut events = Vec::new();
+    /// let mut mapper = ResponseEventMapper::default();
+    /// mapper.begin_part(ResponsePart::Summary);
+    /// mapper.push_text("Adds.", &mut |event| events.push(serde_json::to_string(&event).unwrap()));
+    /// assert!(events[0].contains("response.reasoning_summary_text.delta"));
+    /// ```
+    pub fn begin_part(&mut self, part: ResponsePart<'_>) {
+        self.turn(FrameRole::Assistant);
+        match part {
+            ResponsePart::Visible => self.begin(Kind::Visible, None, None),
+            ResponsePart::Reasoning => self.begin(Kind::Reasoning, None, None),
+            ResponsePart::Summary => self.begin(Kind::Summary, None, None),
+            ResponsePart::Call(id, tool) => self.begin(Kind::Call, Some(id), Some(tool)),
+        }
+    }
+
+    /// Maps a piece of text of the part.
+    pub fn push_text(&mut self, text: &str, out: &mut impl FnMut(ResponseEvent<'_>)) {
+        self.delta(text, out);
+    }
+
+    /// Ends the part; an incomplete one was cut.
+    pub fn end_part(&mut self, is_complete: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
+        self.end(is_complete, true, out);
+    }
+
+    /// Continues after [`Self::cancel`] with another response.
+    pub fn begin_response(&mut self) {
+        self.cancelled = false;
+    }
+
     /// Maps an event of OpenChatML.
     pub fn openchatml(
         &mut self,
@@ -307,6 +358,10 @@ impl ResponseEventMapper {
                 message_id,
                 delta: text,
             }),
+            Kind::Summary => out(ResponseEvent::SummaryDelta {
+                message_id,
+                delta: text,
+            }),
             Kind::Call => out(ResponseEvent::CallDelta {
                 message_id,
                 call_id: self.call_id.as_deref(),
@@ -355,6 +410,7 @@ impl ResponseEventMapper {
             _ if !complete => incomplete(DiagnosticCode::StreamTruncated),
             Kind::Visible => ResponseEvent::Done { message_id },
             Kind::Reasoning => ResponseEvent::ReasoningDone { message_id },
+            Kind::Summary => ResponseEvent::SummaryDone { message_id },
             Kind::Call if called => ResponseEvent::CallDone {
                 message_id,
                 call_id: self.call_id.as_deref(),

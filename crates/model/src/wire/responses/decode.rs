@@ -210,10 +210,14 @@ impl ResponsesDecoder {
             Body::Reasoning { parts, encrypted } => {
                 let summary = item.get("summary").and_then(Value::as_array);
                 let summary = summary.filter(|parts| !parts.is_empty());
+                let event = match summary {
+                    Some(_) => ModelEvent::ReasoningSummary,
+                    None => ModelEvent::Reasoning,
+                };
                 let content = item.get("content").and_then(Value::as_array);
                 for (number, part) in summary.or(content).into_iter().flatten().enumerate() {
                     if let Some(added) = extend_to(slot(parts, number), word(part, "text")) {
-                        events(ModelEvent::Reasoning(added));
+                        events(event(added));
                     }
                 }
                 // The encrypted content may be incomplete until the item is done.
@@ -305,7 +309,12 @@ impl ResponsesDecoder {
                 report(grow(slot(parts, number)).map(ModelEvent::Text), events);
             }
             Body::Reasoning { parts, .. } => {
-                report(grow(slot(parts, number)).map(ModelEvent::Reasoning), events);
+                let event = if part == "summary_index" {
+                    ModelEvent::ReasoningSummary
+                } else {
+                    ModelEvent::Reasoning
+                };
+                report(grow(slot(parts, number)).map(event), events);
             }
             Body::Call {
                 number, arguments, ..
