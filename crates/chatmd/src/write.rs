@@ -293,6 +293,8 @@ pub struct ConfigRecord<'a> {
     pub seed: Option<i64>,
     /// Texts that end a response, as the value of the attribute.
     pub stop: Option<&'a str>,
+    /// Choice of tools: `auto`, `none`, `required` or a name.
+    pub tool_choice: Option<&'a str>,
 }
 
 impl<'a> ConfigRecord<'a> {
@@ -342,6 +344,13 @@ impl<'a> ConfigRecord<'a> {
     #[must_use]
     pub fn with_stop(mut self, stop: impl Into<Option<&'a str>>) -> Self {
         self.stop = stop.into();
+        self
+    }
+
+    /// Sets the choice of tools.
+    #[must_use]
+    pub fn with_tool_choice(mut self, tool_choice: impl Into<Option<&'a str>>) -> Self {
+        self.tool_choice = tool_choice.into();
         self
     }
 }
@@ -402,6 +411,7 @@ pub fn config(config: &ConfigRecord<'_>) -> String {
         ("top_p", top_p.as_deref()),
         ("seed", seed.as_deref()),
         ("stop", config.stop),
+        ("tool_choice", config.tool_choice),
     ];
     for (name, value) in attributes {
         if let Some(value) = value {

@@ -284,3 +284,142 @@ fn prompts_declare_the_tools_of_a_row() {
         }
     }
 }
+
+/// The settings of a request, as Chat Completions spell them.
+fn settings() -> Value {
+    json!({
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}],
+        "temperature": 0.5,
+        "top_p": 1,
+        "stop": ["a", "b"],
+        "seed": 7,
+        "max_tokens": 9,
+        "tool_choice": {"type": "function", "function": {"name": "tide"}},
+        "reasoning_effort": "low",
+    })
+}
+
+#[test]
+fn settings_pass_between_rows_2_2_and_chatmd() {
+    let mut row = settings();
+    for choice in [row["tool_choice"].clone(), json!("auto"), json!("required")] {
+        row["tool_choice"] = choice;
+        let forms = [
+            "ocml2.2",
+            "ocml2.0",
+            "json",
+            "chatmd",
+            "openai",
+            "responses",
+            "anthropic",
+        ];
+        for form in forms {
+            let there = convert(&row.to_string(), "openai", form);
+            assert!(
+                !there.stderr.contains("structure: transcript"),
+                "{form}: {}",
+                there.stderr
+            );
+            let back = convert(&there.stdout, form, "openai");
+            assert_eq!(value(&back.stdout), row, "{form}: {}", there.stdout);
+        }
+        let frames = convert(&row.to_string(), "openai", "ocml2.2").stdout;
+        let chatmd = convert(&frames, "ocml2.2", "chatmd").stdout;
+        let back = convert(&chatmd, "chatmd", "ocml2.2").stdout;
+        assert_eq!(
+            value(&convert(&back, "ocml2.2", "openai").stdout),
+            row,
+            "{chatmd}"
+        );
+    }
+    let responses = convert(&settings().to_string(), "openai", "responses").stdout;
+    assert_eq!(value(&responses)["max_output_tokens"], 9);
+    let anthropic = convert(&settings().to_string(), "openai", "anthropic").stdout;
+    assert_eq!(value(&anthropic)["stop_sequences"], json!(["a", "b"]));
+}
+
+#[test]
+fn settings_without_a_place_are_listed() {
+    let mut row = settings();
+    row["response_format"] = json!({"type": "json_object"});
+    row["stop"] = json!("a");
+    let chatmd = convert(&row.to_string(), "openai", "chatmd");
+    for listed in [
+        "the setting \"response_format\" dropped",
+        "`stop` becomes a list",
+    ] {
+        assert!(chatmd.stderr.contains(listed), "{}", chatmd.stderr);
+    }
+    for form in ["harmony", "sharegpt", "chatml", "ocml0.1"] {
+        let other = convert(&row.to_string(), "openai", form);
+        let is_listed = [
+            "generation_settings dropped",
+            "the document header is dropped",
+        ]
+        .iter()
+        .any(|listed| other.stderr.contains(listed));
+        assert!(is_listed, "{form}: {}", other.stderr);
+    }
+    let config = "<config model=\"m\" response_schema=\"s.json\"/>\n<user>Hi</user>\n";
+    let listed = "structure: transcript: `response_schema` of a `<config>` dropped";
+    for form in ["openai", "ocml2.2"] {
+        let there = convert(config, "chatmd", form);
+        assert!(there.stderr.contains(listed), "{form}: {}", there.stderr);
+    }
+}
+
+#[test]
+fn pictures_by_address_are_listed_as_content() {
+    let row = json!({"messages": [{"role": "user", "content": [
+        {"type": "text", "text": "See"},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+    ]}]});
+    let chatmd = "<user>See <img src=\"https://example.org/a.png\"/></user>\n";
+    for (text, from, to) in [
+        (row.to_string().as_str(), "openai", "ocml2.2"),
+        (row.to_string().as_str(), "openai", "chatmd"),
+        (chatmd, "chatmd", "ocml2.2"),
+        (chatmd, "chatmd", "openai"),
+    ] {
+        let there = convert(text, from, to);
+        assert_eq!(there.status, 8, "{from} {to}");
+        assert!(
+            there
+                .stderr
+                .contains("content: message 1: an image dropped"),
+            "{}",
+            there.stderr
+        );
+    }
+}
+
+#[test]
+fn queries_with_calls_have_schemas() {
+    let tools = json!([{"name": "tide", "description": "T.", "parameters": {
+        "port": {"type": "str", "description": "A port."},
+        "days": {"type": "int, optional"},
+        "many": {"type": "List[int]", "default": []},
+    }}]);
+    let calls = json!([{"name": "tide", "arguments": {"port": "Brest"}}]);
+    let row = json!({"query": "Tide?", "tools": tools.to_string(), "answers": calls.to_string()});
+    let folder = folder(&[("a.jsonl", &row.to_string())]);
+    let read = run(folder.path(), ["convert", "a.jsonl", "--to", "openai"]);
+    assert_eq!(read.status, 0, "{}", read.stderr);
+    assert!(
+        read.stderr.contains("declaration-changed"),
+        "{}",
+        read.stderr
+    );
+    let read = value(&read.stdout);
+    let schema = &read["tools"][0]["function"]["parameters"];
+    assert_eq!(schema["properties"]["days"]["type"], "integer");
+    assert_eq!(schema["properties"]["many"]["type"], "array");
+    assert_eq!(schema["required"], json!(["port"]));
+    assert_eq!(
+        read["messages"][1]["tool_calls"][0]["function"]["arguments"],
+        "{\"port\":\"Brest\"}"
+    );
+    let checked = run(folder.path(), ["check", "a.jsonl"]);
+    assert_eq!(checked.status, 0, "{}", checked.stderr);
+}

@@ -11,6 +11,7 @@ use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
+use crate::document::owned::HeaderBuf;
 use crate::loss::LossKind;
 
 pub(super) fn read(values: &[Node<'_>]) -> Projected {
@@ -25,7 +26,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut header = opened.header;
     let extra = header.as_mut().map(|header| &mut header.extra);
     let has_system = extra.is_some_and(|extra| extra.shift_remove("system").is_some());
-    let header = header.filter(|header| header.model.is_some() || !header.extra.is_empty());
+    let header = header.filter(|header| *header != HeaderBuf::new(""));
     let mut messages = Messages {
         reading,
         list: Vec::new(),

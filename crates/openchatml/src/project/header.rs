@@ -5,10 +5,14 @@ use serde_json::{Map, Value};
 use super::node::{Kind, Node};
 use super::outline::is_message;
 use super::reading::Reading;
+use super::settings::{key_of, setting_of};
 use super::tools::{self, ToolShape};
 use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::{HeaderBuf, Transcript};
 use crate::loss::LossKind;
+
+/// The key of the messages in data sets.
+const CONVERSATIONS: &str = "conversations";
 
 /// The keys of a header that have a field of their own.
 const OWN: [&str; 3] = ["version", "model", "generation_settings"];
@@ -75,6 +79,8 @@ pub(super) fn open<'t>(
     };
     let mut header = HeaderBuf::new("");
     let mut any = false;
+    // Columns of data sets may have the names of settings.
+    let is_request = !own_header && keys.first() != Some(&CONVERSATIONS);
     let declaring = tools::read(&object, shape, reading);
     for (_, key, value) in &object.entries {
         let is_read = keys.contains(&key.as_str()) || declaring == Some(key.as_str());
@@ -86,6 +92,8 @@ pub(super) fn open<'t>(
             any = true;
         } else if own_header || OWN.iter().any(|own| own == key && own != &"model") {
             reading.note_whole(LossKind::HeaderDropped, format!("the key {key:?} dropped"));
+        } else if is_request && add_setting(key, *value, shape, &mut header) {
+            any = true;
         } else if key == "model" {
             any |= model(*value, &mut header, reading);
         } else {
@@ -101,6 +109,21 @@ pub(super) fn open<'t>(
 fn model(value: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) -> bool {
     header.model = reading.must_be_text(value, "model").ok();
     header.model.is_some()
+}
+
+/// Adds a setting of a request; returns whether the key is one.
+fn add_setting(key: &str, value: Node<'_>, shape: ToolShape, header: &mut HeaderBuf) -> bool {
+    let Some(value) = value.value() else {
+        return false;
+    };
+    let settings = &mut header.generation_settings;
+    match setting_of(key, &value, shape) {
+        Some(name) if !settings.contains_key(name) => {
+            settings.insert(name.to_owned(), value);
+            true
+        }
+        _ => false,
+    }
 }
 
 fn extra(key: &str, value: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) -> bool {
@@ -173,12 +196,39 @@ pub(super) fn beside(
     let mut object = Map::new();
     if let Some(header) = &transcript.header {
         header_beside(header, transcript, messages, &mut object, writing);
+        if messages.contains(&CONVERSATIONS) {
+            if !header.generation_settings.is_empty() {
+                writing.note_whole(LossKind::SettingDropped, "generation_settings dropped");
+            }
+        } else {
+            settings_beside(header, shape, &mut object, writing);
+        }
     }
     if !transcript.tools.is_empty() {
         let tools = tools::to_value(&transcript.tools, shape, writing);
         object.insert(tools::KEYS[0].into(), tools);
     }
     object
+}
+
+/// The generation settings as keys of a request.
+fn settings_beside(
+    header: &HeaderBuf,
+    shape: ToolShape,
+    object: &mut Map<String, Value>,
+    writing: &mut Writing,
+) {
+    for (name, value) in &header.generation_settings {
+        match key_of(name, value, shape).filter(|key| !object.contains_key(*key)) {
+            Some(key) => {
+                object.insert(key.to_owned(), value.clone());
+            }
+            None => writing.note_whole(
+                LossKind::SettingDropped,
+                &format!("the setting {name:?} dropped"),
+            ),
+        }
+    }
 }
 
 fn header_beside(
@@ -193,9 +243,6 @@ fn header_beside(
             LossKind::HeaderDropped,
             &format!("version {} dropped", header.version),
         );
-    }
-    if !header.generation_settings.is_empty() {
-        writing.note_whole(LossKind::SettingDropped, "generation_settings dropped");
     }
     if let Some(model) = &header.model {
         object.insert("model".into(), model.clone().into());

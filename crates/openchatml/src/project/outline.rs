@@ -26,7 +26,7 @@ const OURS: [&str; 7] = [
 ];
 
 /// The known shapes of a row: a name for errors, the keys, and the form that reads it.
-const SHAPES: [(&str, &[&str]); 9] = [
+const SHAPES: [(&str, &[&str]); 11] = [
     (
         "`messages` with `role` and `content` (openai)",
         &["messages", "tools", "role", "content"],
@@ -50,6 +50,14 @@ const SHAPES: [(&str, &[&str]); 9] = [
     (
         "`query` and `response` (instruction)",
         &["query", "response", "history", "answer", "question"],
+    ),
+    (
+        "`query`, `tools`, `answers` (instruction)",
+        &["query", "tools", "answers", "function_description"],
+    ),
+    (
+        "`conversations` instead of `system` and `chat` as texts (sharegpt)",
+        &["system", "chat"],
     ),
     (
         "`chosen` and `rejected` (preference)",
@@ -330,7 +338,9 @@ fn row(object: &Object<'_>) -> Option<JsonFormat> {
     });
     let prompt = !LISTS.iter().any(|key| has(key)) && (text("prompt") || list("prompt"));
     let answered = (text("query") && text("response")) || (text("question") && text("answer"));
-    (exchange || texts || prompt || answered).then_some(JsonFormat::Instruction)
+    let is_list = |key: &str| text(key) || list(key);
+    let called = text("query") && is_list("answers") && is_list("tools");
+    (exchange || texts || prompt || answered || called).then_some(JsonFormat::Instruction)
 }
 
 /// The format of messages; `None` if there is no message.

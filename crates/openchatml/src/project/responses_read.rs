@@ -11,6 +11,7 @@ use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
+use crate::document::owned::HeaderBuf;
 use crate::loss::LossKind;
 use logue_source::Span;
 
@@ -49,7 +50,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
             .note_whole(LossKind::TextDropped, "the key \"instructions\" dropped"),
         None => {}
     }
-    let header = header.filter(|header| header.model.is_some() || !header.extra.is_empty());
+    let header = header.filter(|header| *header != HeaderBuf::new(""));
     for (index, node) in opened.messages.into_iter().enumerate() {
         items.reading.index = index;
         // What is wrong is in the findings.

@@ -4,7 +4,7 @@
 //! are listed.
 
 use logue_source::Span;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::format::{JsonFormat, Projected};
 use super::node::{Kind, Node, Object};
@@ -22,6 +22,8 @@ struct Row {
     losses: Vec<Loss>,
     /// The keys whose values are in the messages.
     used: Vec<&'static str>,
+    /// The declared tools, if they are not in a known shape.
+    tools: Option<String>,
 }
 
 impl Row {
@@ -144,9 +146,86 @@ fn instruction(object: &Object<'_>) -> Row {
         }
     }
     request(object, &mut row);
+    called(object, &mut row);
     let answers = ["output", "response", "completion", "answer"];
     row.take_any(object, &answers, "assistant");
     row
+}
+
+/// The calls of a row that answers a query with calls only, and its tools.
+fn called(object: &Object<'_>, row: &mut Row) {
+    let list = |key: &str| {
+        let node = object.get(key)?;
+        let value = match node.string() {
+            Some(text) => serde_json::from_str(&text).ok()?,
+            None => node.value()?,
+        };
+        value.as_array().cloned()
+    };
+    let Some(answers) = list("answers") else {
+        return;
+    };
+    row.used.push("answers");
+    let message = json!({"role": "assistant", "tool_calls": answers});
+    row.messages.push(message.to_string());
+    let Some(tools) = list("tools") else {
+        return;
+    };
+    row.used.push("tools");
+    let is_schema = |tool: &Value| {
+        let parameters = tool.get("parameters");
+        parameters.is_none_or(|it| it.get("type").is_some_and(Value::is_string))
+    };
+    if !tools.iter().all(is_schema) {
+        let note = "the parameters of the tools are read as schemas of objects";
+        let target = LossTarget::Transcript;
+        row.losses
+            .push(Loss::new(target, LossKind::DeclarationChanged, note));
+    }
+    let tools: Vec<Value> = tools.into_iter().map(with_schema).collect();
+    row.tools = Some(Value::from(tools).to_string());
+}
+
+/// Gives a tool a schema, if its parameters are names with types of Python.
+fn with_schema(mut tool: Value) -> Value {
+    let Some(Value::Object(parameters)) = tool.get_mut("parameters") else {
+        return tool;
+    };
+    if parameters.get("type").is_some_and(Value::is_string) {
+        return tool;
+    }
+    let mut properties = std::mem::take(parameters);
+    let mut required = Vec::new();
+    for (name, property) in &mut properties {
+        let Some(property) = property.as_object_mut() else {
+            continue;
+        };
+        let spelled = property
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let is_optional = spelled.contains("optional") || property.contains_key("default");
+        if !is_optional {
+            required.push(Value::from(name.as_str()));
+        }
+        let kind = match spelled.split([',', '[']).next().unwrap_or_default().trim() {
+            "str" | "string" => "string",
+            "int" | "integer" => "integer",
+            "float" | "number" => "number",
+            "bool" | "boolean" => "boolean",
+            "List" | "list" | "Tuple" | "tuple" | "Set" | "set" | "array" => "array",
+            "Dict" | "dict" | "object" => "object",
+            _ => {
+                property.remove("type");
+                continue;
+            }
+        };
+        property.insert("type".to_owned(), kind.into());
+    }
+    parameters.insert("type".to_owned(), "object".into());
+    parameters.insert("properties".to_owned(), properties.into());
+    parameters.insert("required".to_owned(), required.into());
+    tool
 }
 
 /// The request of a row, with its input or context.
@@ -190,6 +269,9 @@ fn read_row(
         if !row.used.contains(&word.as_str()) && !is_label {
             text.push_str(&format!("{}:{},", name.spelled(), value.spelled()));
         }
+    }
+    if let Some(tools) = &row.tools {
+        text.push_str(&format!("\"tools\":{tools},"));
     }
     if let Some(label) = label {
         text.push_str(&format!("\"{LABEL}\":\"{label}\","));

@@ -42,7 +42,7 @@ fn rows() {
     run(
         "rows",
         include_str!("../../../../conformance/shapes/rows.md"),
-        11,
+        12,
     );
 }
 
@@ -60,7 +60,7 @@ fn unknown() {
     run(
         "unknown",
         include_str!("../../../../conformance/shapes/unknown.md"),
-        5,
+        6,
     );
 }
 

@@ -322,6 +322,7 @@ const fn carried(tag: Tag) -> &'static [&'static str] {
             "top_p",
             "seed",
             "stop",
+            "tool_choice",
         ],
         Tag::User | Tag::Assistant | Tag::System | Tag::Developer => &["name"],
         Tag::Msg => &[

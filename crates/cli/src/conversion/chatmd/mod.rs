@@ -16,7 +16,7 @@ use logue_agent::VariableValues;
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, frames_from_messages};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use self::writing::write;
 
@@ -28,6 +28,9 @@ use crate::conversion::form::{Conversation, Form};
 
 /// The setting that lists the built-in tools of a transcript.
 pub(crate) const BUILTIN_TOOLS: &str = "builtin_tools";
+
+/// The choices of tools that name none.
+const CHOICES: [&str; 3] = ["auto", "none", "required"];
 
 /// The tool of a reply whose call is missing.
 const UNKNOWN_TOOL: &str = "unknown_tool";
@@ -132,12 +135,16 @@ fn header_of(document: &Document) -> Option<HeaderBuf> {
     let mut header = HeaderBuf::default();
     let texts = |texts: Vec<String>| (!texts.is_empty()).then(|| Value::from(texts));
     let settings = [
-        ("temperature", config.temperature.map(Value::from)),
+        ("temperature", config.temperature.map(number)),
         ("max_tokens", config.max_tokens.map(Value::from)),
         ("reasoning_effort", config.reasoning_effort.map(Value::from)),
-        ("top_p", config.top_p.map(Value::from)),
+        ("top_p", config.top_p.map(number)),
         ("seed", config.seed.map(Value::from)),
         ("stop", texts(config.stop)),
+        (
+            "tool_choice",
+            config.tool_choice.as_deref().map(choice_value),
+        ),
         (
             BUILTIN_TOOLS,
             (!builtins.is_empty()).then(|| Value::from(builtins)),
@@ -150,6 +157,19 @@ fn header_of(document: &Document) -> Option<HeaderBuf> {
         }
     }
     Some(header)
+}
+
+/// Returns a number as JSON; a whole number has no fraction.
+fn number(value: f64) -> Value {
+    serde_json::from_str(&value.to_string()).unwrap_or_else(|_| value.into())
+}
+
+/// Returns a choice of tools as requests have it: a word, or a function.
+fn choice_value(choice: &str) -> Value {
+    if CHOICES.contains(&choice) {
+        return choice.into();
+    }
+    json!({"type": "function", "function": {"name": choice}})
 }
 
 /// Returns the name of a supported built-in tool.

@@ -9,8 +9,8 @@ use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_fro
 use serde_json::Value;
 
 use crate::conversion::builtin_tools;
-use crate::conversion::chatmd::BUILTIN_TOOLS;
 use crate::conversion::chatmd::losses::conversation_loss;
+use crate::conversion::chatmd::{BUILTIN_TOOLS, CHOICES, choice_value};
 use crate::conversion::form::Text;
 
 pub(crate) fn write(transcript: &Transcript) -> Text {
@@ -82,7 +82,8 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
         .with_reasoning_effort(settings.get("reasoning_effort").and_then(Value::as_str))
         .with_top_p(settings.get("top_p").and_then(Value::as_f64))
         .with_seed(settings.get("seed").and_then(Value::as_i64))
-        .with_stop(stop.as_deref());
+        .with_stop(stop.as_deref())
+        .with_tool_choice(settings.get("tool_choice").and_then(choice_attribute));
     let kept = [
         ("max_tokens", values.max_tokens.is_some()),
         ("temperature", values.temperature.is_some()),
@@ -90,7 +91,14 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
         ("top_p", values.top_p.is_some()),
         ("seed", values.seed.is_some()),
         ("stop", values.stop.is_some()),
+        ("tool_choice", values.tool_choice.is_some()),
     ];
+    if values.stop.is_some() && settings.get("stop").is_some_and(Value::is_string) {
+        losses.push(conversation_loss(
+            LossKind::SpellingChanged,
+            "the text of the setting `stop` becomes a list",
+        ));
+    }
     let builtins = builtins(settings.get(BUILTIN_TOOLS));
     for key in settings.keys() {
         if key == BUILTIN_TOOLS && builtins.is_some() {
@@ -123,6 +131,17 @@ fn builtins(setting: Option<&Value>) -> Option<Vec<&str>> {
     let names: Vec<&str> = names.collect::<Option<_>>()?;
     let is_known = |name: &&str| BuiltinDeclaration::find(name).is_some();
     names.iter().all(is_known).then_some(names)
+}
+
+/// Returns the attribute for a choice of tools: a word, or the name of a function.
+fn choice_attribute(choice: &Value) -> Option<&str> {
+    let function = choice
+        .get("function")
+        .and_then(|function| function.get("name"));
+    let name = function.and_then(Value::as_str);
+    let name = name.filter(|name| choice_value(name) == *choice);
+    let word = choice.as_str().filter(|word| CHOICES.contains(word));
+    word.or(name).filter(|name| !name.is_empty())
 }
 
 /// Returns the attribute for `stop`: one plain text, or a JSON list.
