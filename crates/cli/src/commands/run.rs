@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Approvals, Environment, History, NoTranscript, Permission, Permissions, Prepared, PromptSource,
-    TOOL_RESULT_REQUIRED, TranscriptWriter, Turn, TurnEnd, TurnError, TurnReport, TurnSuspension,
-    prepare,
+    AgentLog, Approvals, Environment, History, NoTranscript, Permission, Permissions, Prepared,
+    PromptSource, TOOL_RESULT_REQUIRED, TranscriptWriter, Turn, TurnEnd, TurnError, TurnReport,
+    TurnSuspension, prepare,
 };
 use logue_message::ChatMessage;
 use logue_model::RequestCapture;
@@ -18,7 +18,7 @@ use logue_model::RequestCapture;
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::dry_run::show_request;
-use crate::setup::evaluation::{record_beside, save};
+use crate::setup::evaluation::{not_kept, record_beside, save};
 use crate::setup::failures::transcript_failure;
 use crate::setup::model::{ConfiguredModels, recorded};
 use crate::setup::output::Output;
@@ -85,7 +85,8 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     let has_message = message.is_some();
     let timeout = settings.run.lock_timeout;
     let input = Input::open(arguments, timeout, |path| output.waiting(path))?;
-    let environment = environment(arguments, settings, output, &input)?;
+    let mut environment = environment(arguments, settings, output, &input)?;
+    let agents = agent_log(&input, settings, &mut environment);
     let source = source(arguments, settings, &input, message)?;
     let record = source.record.clone();
     let runtime = runtime()?;
@@ -102,6 +103,9 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     let connections = prepared.connections();
     let turn = start(prepared, input, arguments, settings)?;
     save(record.as_deref().filter(|_| written.is_some()));
+    if let Some(agents) = &agents {
+        agents.begin();
+    }
     output.started(&turn.assistant.model, &name);
     let permissions = turn.assistant.permissions.clone();
     let running = turn.run(output.clone(), Some(new_id()));
@@ -118,6 +122,9 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
         Ok(Ok(_)) => Err(unknown_end()),
         Ok(Err(error)) => Err(turn_failure(&error)),
     };
+    if let Some(error) = agents.and_then(|agents| agents.take_error()) {
+        not_kept(&error);
+    }
     runtime.block_on(connections.close());
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();
@@ -160,6 +167,20 @@ fn dry_run(
     runtime.block_on(connections.close());
     runtime.shutdown_background();
     shown
+}
+
+/// Keeps the messages of agents beside the transcript, if there is one.
+fn agent_log(
+    input: &Input,
+    settings: &Settings,
+    environment: &mut Environment,
+) -> Option<Arc<AgentLog>> {
+    let file = input.transcript_path()?;
+    let listener = Arc::clone(&environment.listener);
+    let log = AgentLog::new(&file, settings.redaction.clone(), listener);
+    let log = Arc::new(log);
+    environment.listener = log.clone();
+    Some(log)
 }
 
 /// Returns the source of the turn, with the record of earlier evaluations.

@@ -74,6 +74,15 @@ pub(crate) fn not_recorded(error: &std::io::Error) {
     ));
 }
 
+/// Reports that messages of agents are not beside the transcript.
+pub(crate) fn not_kept(error: &std::io::Error) {
+    let error = error.to_string();
+    print_error(&format!(
+        "note: calls of agents are not kept beside the transcript: {}\n",
+        escape_line(&error)
+    ));
+}
+
 fn is_elsewhere(prompt: &Path, transcript: &Path) -> bool {
     prompt.parent() != transcript.parent()
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use logue_agent::{
-    Approvals, Assistant, AuditLog, EvaluationRecord, History, Permission, PermissionRule,
-    Permissions, Prepared, SessionAudit, TurnEvent, chat, prepare,
+    AgentLog, Approvals, Assistant, AuditLog, EvaluationRecord, History, Permission,
+    PermissionRule, Permissions, Prepared, SessionAudit, TurnEvent, chat, prepare,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
@@ -221,6 +221,13 @@ impl Agent {
                 Some(value) => variables.set_recorded(name, value),
                 None => variables.require(name),
             }
+        }
+        if let Some(file) = input.transcript_path() {
+            let redaction = command.settings.redaction.clone();
+            let log = AgentLog::new(&file, redaction, Arc::clone(&environment.listener));
+            // The transcript exists, and its turn was accepted before it waited.
+            log.begin();
+            environment.listener = Arc::new(log);
         }
         let mut source = input.source(history)?;
         source.record = match input.transcript_path() {

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod agent_calls;
 mod approvals;
 mod asking;
 mod audit;

@@ -11,7 +11,7 @@ mod shown;
 use std::io;
 use std::path::Path;
 
-use logue_agent::{EvaluationRecord, into_text, read_bytes};
+use logue_agent::{AgentMessage, EvaluationRecord, agent_messages, into_text, read_bytes};
 use logue_source::{Source, escape_line};
 use openchatml::project::JsonFormat;
 use openchatml::{FrameBuf, Terminator, View, convert};
@@ -21,6 +21,7 @@ use crate::commands::view::shown::{Shown, print_json, print_messages};
 use crate::arguments::ViewArgs;
 use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, is_stdin, read_file};
 use crate::language::Language;
@@ -192,11 +193,64 @@ fn messages(
             let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
             let mut shown = chatmd::messages(name, path, &text, arguments.show_hidden)?;
             if arguments.show_hidden {
+                shown.extend(of_agents(path));
                 shown.extend(evaluated(path));
             }
             Ok(shown)
         }
     }
+}
+
+/// Returns the messages of agents that are kept beside a transcript.
+fn of_agents(path: Option<&Path>) -> Vec<Shown> {
+    let Some(real) = path.and_then(|path| path.canonicalize().ok()) else {
+        return Vec::new();
+    };
+    let messages = match agent_messages(&real) {
+        Ok((messages, 0)) => messages,
+        Ok((messages, damaged)) => {
+            let lines = counted(damaged, "message");
+            print_error(&format!("note: {lines} of agents cannot be read\n"));
+            messages
+        }
+        Err(error) => {
+            let error = error.to_string();
+            print_error(&format!("note: calls of agents: {}\n", escape_line(&error)));
+            Vec::new()
+        }
+    };
+    messages.iter().flat_map(shown_of_agent).collect()
+}
+
+/// Returns the text and the calls of an agent's message.
+fn shown_of_agent(kept: &AgentMessage) -> Vec<Shown> {
+    let message = &kept.message;
+    let details = |more: Vec<(&'static str, &String)>| {
+        let called = kept.call_id.as_ref().map(|id| ("called_by", id));
+        let all = [("agent", &kept.src)].into_iter().chain(called).chain(more);
+        all.map(|(key, value)| (key, value.clone())).collect()
+    };
+    let shown = |details, channel: Option<&str>, text: String| Shown {
+        role: message.role.as_str().to_owned(),
+        channel: channel.map(str::to_owned),
+        details,
+        text,
+        payloads: Vec::new(),
+        hidden: true,
+        complete: true,
+    };
+    let mut all = Vec::new();
+    let text = message.text();
+    if !text.is_empty() {
+        let id = message.tool_call_id.as_ref().map(|id| ("call_id", id));
+        all.push(shown(details(id.into_iter().collect()), None, text));
+    }
+    all.extend(message.tool_calls.iter().map(|call| {
+        let details = details(vec![("to", &call.name), ("call_id", &call.id)]);
+        let arguments = call.arguments.as_str().to_owned();
+        shown(details, Some("commentary"), arguments)
+    }));
+    all
 }
 
 /// Returns what evaluation of a transcript obtained, as recorded beside it.
