@@ -169,6 +169,16 @@ impl<'t> PlacedTools<'t> {
         let lifted = without(&self.transcript, &section);
         if lifted.frames.len() < self.transcript.frames.len() {
             self.removed = Some(section.index);
+            let frame = self.transcript.frames.get(section.index);
+            let bare = |frame: &FrameBuf| FrameBuf {
+                channel: frame.channel,
+                terminator: frame.terminator,
+                ..FrameBuf::new(frame.role, frame.body.as_str())
+            };
+            if frame.is_some_and(|frame| bare(frame) != *frame) {
+                let text = "the attributes of the message with the declarations dropped";
+                self.note(LossKind::AttributeDropped, text);
+            }
         }
         if is_row && !section.is_changed {
             let again = lowered(&lifted, section.layout);
@@ -304,14 +314,20 @@ fn only_section(frames: &[FrameBuf], layouts: &[Layout]) -> Option<Section> {
     found
 }
 
+/// Returns whether a frame may come before the first turn.
+///
+/// Frames that 2.x cannot write count as absent, so that reading what was written gives the same.
 fn is_leading(frame: &FrameBuf) -> bool {
-    matches!(frame.role, FrameRole::System | FrameRole::Developer)
+    let is_absent = frame.role == FrameRole::Other
+        || frame.channel == Some(Channel::Unknown)
+        || frame.terminator == Terminator::None;
+    is_absent || matches!(frame.role, FrameRole::System | FrameRole::Developer)
 }
 
 /// Returns whether a frame has only its role, and perhaps a name.
 fn is_plain(frame: &FrameBuf, role: FrameRole) -> bool {
     let is_final = frame.effective_channel() == Channel::Final;
-    frame.role == role && is_final && frame.to.is_none() && frame.terminator == Terminator::End
+    frame.role == role && is_final && frame.to.is_none() && frame.terminator != Terminator::None
 }
 
 fn section(index: usize, frame: &FrameBuf, layout: Layout) -> Option<Section> {
