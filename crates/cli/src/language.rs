@@ -32,6 +32,10 @@ const ELEMENTS: &[&str] = &[
     "tool_response",
     "reasoning",
     "import",
+    "var",
+    "shell_access",
+    "script",
+    "moderator_runtime",
 ];
 
 impl From<Dialect> for Language {

@@ -3,8 +3,9 @@
 use logue_agent::Prepared;
 use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
 use logue_model::{ModelRequest, Provider, ProviderError, RequestCapture, ToolChoice};
-use logue_o200k::count;
-use logue_source::{escape_json, escape_line};
+use logue_o200k::{SpecialSet, count, decode_lossy, encode_with_specials, special};
+use logue_source::escape_line;
+use serde_json::Value;
 
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
@@ -29,30 +30,82 @@ pub(crate) async fn show_request(
         },
     );
     let (asked, readable) = shown.await;
-    let text = text_of(asked, readable, capture, as_json)?;
+    let text = text_of(asked, &readable, capture, as_json)?;
     ignore_broken_pipe(print(&text))
 }
 
 fn text_of(
     asked: Result<(), ProviderError>,
-    readable: String,
+    readable: &Readable,
     capture: &RequestCapture,
     as_json: bool,
 ) -> Result<String, CliError> {
     match (asked, capture.body()) {
         (Err(error), None) => Err(provider_failure(&error)),
-        (_, Some(body)) if as_json => Ok(format!("{}\n", escape_json(&body.to_string()))),
+        (_, Some(body)) if as_json => Ok(format!("{body}\n")),
         (Ok(()), None) if as_json => {
             let message = "this model has no server, so there is no request body";
             Err(CliError::new(Exit::Usage, "usage", message)
                 .with_help("run without --json, or with another model"))
         }
-        _ => Ok(readable),
+        (_, Some(body)) => Ok(match prompt_ids(&body) {
+            Some(ids) => format!("{}{}", readable.head, rendered(&ids)),
+            None => readable.whole(),
+        }),
+        (Ok(()), None) => Ok(readable.whole()),
+    }
+}
+
+/// Returns the ids of a prompt that the client renders.
+fn prompt_ids(body: &Value) -> Option<Vec<u32>> {
+    match body.get("prompt")? {
+        Value::String(text) => Some(encode_with_specials(text, &SpecialSet::HARMONY)),
+        Value::Array(ids) => {
+            let ids = ids.iter().map(|id| u32::try_from(id.as_u64()?).ok());
+            ids.collect()
+        }
+        _ => None,
+    }
+}
+
+/// Returns the messages of a rendered prompt with the count of ids of each.
+fn rendered(ids: &[u32]) -> String {
+    let mut starts = ids
+        .iter()
+        .enumerate()
+        .filter(|(_, id)| **id == special::START);
+    let mut lines = Vec::new();
+    let mut next = starts.next();
+    while let Some((at, _)) = next {
+        next = starts.next();
+        let end = next.map_or(ids.len(), |(end, _)| end);
+        let message = ids.get(at..end).unwrap_or_default();
+        let tokens = counted(message.len(), "token");
+        lines.push(format!("\n({tokens}) {}", decode_lossy(message)));
+    }
+    let messages = counted(lines.len(), "message");
+    let total = counted(ids.len(), "token");
+    lines.push(format!(
+        "\n{messages}, {total} in the vocabulary o200k, as rendered; nothing was sent\n"
+    ));
+    lines.join("\n")
+}
+
+/// A request for people.
+struct Readable {
+    /// The model, the settings and the tools.
+    head: String,
+    messages: String,
+}
+
+impl Readable {
+    fn whole(&self) -> String {
+        format!("{}{}", self.head, self.messages)
     }
 }
 
 /// Returns a request for people, with the number of tokens of each message.
-fn readable(request: &ModelRequest<'_>) -> String {
+fn readable(request: &ModelRequest<'_>) -> Readable {
     let mut lines = vec![format!("model: {}", escape_line(request.model))];
     lines.extend(settings(request));
     let mut total = 0;
@@ -68,6 +121,8 @@ fn readable(request: &ModelRequest<'_>) -> String {
         let declared = counted(declared, "token");
         lines.push(format!("tools ({declared}): {}", escape_line(&names)));
     }
+    let head = format!("{}\n", lines.join("\n"));
+    lines.clear();
     for message in request.messages {
         let text = content(message);
         let tokens = count(&text);
@@ -81,7 +136,8 @@ fn readable(request: &ModelRequest<'_>) -> String {
     lines.push(format!(
         "\n{messages}, {total} in the vocabulary o200k; nothing was sent\n"
     ));
-    lines.join("\n")
+    let messages = lines.join("\n");
+    Readable { head, messages }
 }
 
 fn settings(request: &ModelRequest<'_>) -> Option<String> {

@@ -308,7 +308,7 @@ fn folders_are_converted_file_by_file() {
     1 | version: 3.0
       |          ^^^ expected `2.2`, or `2.0` for an older transcript
       |
-      = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
+      = help: write `version: 2.2`, by which its frames are shown, and check it again
 
     error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read completely
       = help: correct the errors, or name the form of the file with --from

@@ -36,13 +36,23 @@ fn the_body_of_a_dry_run_is_the_one_of_the_run() {
     let folder = files();
     let server = serve();
     let before = contents(folder.path());
-    let dry = ["run", "--dry-run", "--json", "prompt.md", "And é?"];
+    let dry = [
+        "run",
+        "--dry-run",
+        "--json",
+        "prompt.md",
+        "And é \u{7}\u{202e}?",
+    ];
     let ran = ask(folder.path(), &server, &dry);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(server.received().is_empty());
     assert_eq!(contents(folder.path()), before);
     let body: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let ran = ask(folder.path(), &server, &["run", "prompt.md", "And é?"]);
+    let ran = ask(
+        folder.path(),
+        &server,
+        &["run", "prompt.md", "And é \u{7}\u{202e}?"],
+    );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(server.received()[0].body, body);
     assert_eq!(body["messages"][0]["content"], "Be brief. Use <b>. ");
@@ -94,6 +104,17 @@ fn a_dry_run_shows_messages_settings_and_tokens() {
     assert!(server.received().is_empty());
     let echo = ["run", "--dry-run", "-m", "echo:", "prompt.md"];
     assert_eq!(ask(folder.path(), &server, &echo).status, 0);
+    let harmony = ["run", "--dry-run", "-m", "harmony:m", "prompt.md"];
+    let ran = ask(folder.path(), &server, &harmony);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    for expected in [
+        "tokens) <|start|>system<|message|>You are",
+        "tokens) <|start|>developer<|message|># Instructions",
+        " tokens) <|start|>user<|message|>Sum up snow<|end|>",
+        "as rendered; nothing was sent\n",
+    ] {
+        assert!(ran.stdout.contains(expected), "{expected}{}", ran.stdout);
+    }
     let json = ["run", "--dry-run", "--json", "-m", "echo:", "prompt.md"];
     assert_eq!(ask(folder.path(), &server, &json).status, 2);
 }

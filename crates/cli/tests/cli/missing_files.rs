@@ -104,3 +104,30 @@ fn a_file_outside_is_an_error_as_in_a_run() {
         latin.stderr
     );
 }
+
+/// A run of such prompts always fails.
+#[test]
+fn agents_that_ask_for_their_own_prompt_are_found() {
+    let folder = folder(&[
+        (
+            "own.md",
+            "<user><agent src=\"own.md\" local>q</agent></user>",
+        ),
+        ("a.md", "<user><agent src=\"b.md\" local>q</agent></user>"),
+        ("b.md", "<user><agent src=\"./a.md\" local>q</agent></user>"),
+        (
+            "tool.md",
+            "<tool name=\"s\" agent=\"tool.md\" description=\"x\" local/><user>q</user>",
+        ),
+    ]);
+    for (name, place) in [("own.md", "own.md:1:"), ("a.md", "b.md:1:")] {
+        let ran = run(folder.path(), ["check", name]);
+        assert_eq!(ran.status, 8, "{name}: {}", ran.stdout);
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        for expected in ["error[E-MD-AGENT-FAILED]", "asks for itself", place] {
+            assert!(text.contains(expected), "{name}: {text}");
+        }
+    }
+    let ran = run(folder.path(), ["check", "tool.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+}

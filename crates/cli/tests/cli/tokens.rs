@@ -314,6 +314,41 @@ fn every_form_is_rendered_as_a_request() {
     }
 }
 
+/// What a request sends is rendered: the settings of a prompt, and results that name no tool.
+#[test]
+fn settings_and_results_without_a_tool_are_rendered() {
+    let call = "<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}<|call|>";
+    let harmony = [
+        "<|start|>user<|message|>Go<|end|>",
+        call,
+        "<|start|>tool<|channel|>commentary<|message|>RESULT<|end|>",
+    ];
+    let folder = folder(&[
+        ("p.md", "<config reasoning_effort=\"low\"/><user>Hi</user>"),
+        (
+            "p.ocml",
+            "version: 2.2\ngeneration_settings: {\"reasoning_effort\": \"high\"}\n<|start|>user<|message|>Hi<|end|>\n",
+        ),
+        ("h.txt", &harmony.concat()),
+    ]);
+    for (name, expected) in [
+        ("p.md", "Reasoning: low\n"),
+        ("p.ocml", "Reasoning: high\n"),
+        (
+            "h.txt",
+            "<|start|>functions.f<|channel|>commentary<|message|>RESULT<|end|>",
+        ),
+    ] {
+        let ran = run(folder.path(), ["tokens", "render", "--text", name]);
+        assert!(
+            ran.stdout.contains(expected),
+            "{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+}
+
 #[test]
 fn each_conversation_of_a_data_set_is_a_line() {
     let rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\n\

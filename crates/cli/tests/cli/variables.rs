@@ -385,3 +385,29 @@ fn a_redacted_value_is_not_stored_and_required_again() {
     );
     assert_eq!(again.status, 0, "{}", again.stderr);
 }
+
+/// A prompt that begins with a variable has its form in every command.
+#[test]
+fn a_prompt_may_begin_with_a_variable() {
+    let text = "<var name=\"a\" default=\"1\"/>\n<user>hi {{a}}</user>\n";
+    let folder = folder(&[("p.md", text)]);
+    let ran = run(folder.path(), ["convert", "p.md", "--to", "openai"]);
+    assert!(
+        ran.stdout.contains("hi {{a}}"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    let ran = run(folder.path(), ["tokens", "render", "--text", "p.md"]);
+    assert!(
+        ran.stdout.contains("hi {{a}}"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    let ran = run(
+        folder.path(),
+        ["convert", ".", "--to", "openai", "-o", "out"],
+    );
+    assert!(folder.path().join("out/p.json").is_file(), "{}", ran.stderr);
+}

@@ -291,7 +291,7 @@ fn check_version(
             format!("version {version} is of another major version and is not read"),
             place,
         )
-        .with_help("convert the transcript to 2.2; its frames are shown as 2.2 has them"),
+        .with_help("write `version: 2.2`, by which its frames are shown, and check it again"),
     };
     findings.add(finding.with_expected(expected));
     Rules::V2_2

@@ -160,6 +160,22 @@ fn replies_find_their_calls_by_name_and_order() {
 }
 
 #[test]
+fn replies_without_a_tool_get_the_calls_that_named_ones_leave() {
+    const REPLY: &str = "<|start|>tool<|channel|>commentary<|message|>1<|end|>";
+    let (frames, losses) = from_text(&[CALL_A, REPLY].concat());
+    assert_eq!(ids(&frames), ["call_1", "call_1"]);
+    let first = "message 2: it names no tool; it has got the id of the first call without a reply";
+    assert_eq!(losses[1], first);
+    let (frames, _) = from_text(&[CALL_A, CALL_B, CALL_A, REPLY, REPLY_A, REPLY].concat());
+    assert_eq!(
+        ids(&frames),
+        ["call_1", "call_2", "call_3", "call_2", "call_1", "call_3"]
+    );
+    let (frames, _) = from_text(&[CALL_A, REPLY, REPLY_A].concat());
+    assert_eq!(ids(&frames), ["call_1", "call_2", "call_1"]);
+}
+
+#[test]
 fn ids_that_are_there_are_kept_and_not_given_twice() {
     let call = "<|start|>assistant to=functions.a call_id=call_1<|channel|>commentary<|message|>{}<|call|>";
     let reply = "<|start|>tool name=functions.a call_id=call_1 to=assistant<|channel|>commentary<|message|>1<|end|>";

@@ -118,6 +118,8 @@ pub(super) struct AgentPrompt {
     pub(super) path: PathBuf,
     /// The directories of its callers, which it may read as well.
     pub(super) callers: Vec<PathBuf>,
+    /// The prompts that call it, the first one first, without links.
+    pub(super) chain: Vec<PathBuf>,
 }
 
 impl AgentPrompt {
@@ -127,26 +129,47 @@ impl AgentPrompt {
     }
 }
 
-/// Returns the agents of a prompt whose files exist below its directories.
-pub(super) fn agents_of(document: &Document, path: &Path, callers: &[PathBuf]) -> Vec<AgentPrompt> {
+/// Returns the agents of a prompt below its directories, and endless ones.
+///
+/// `chain` are the prompts that call this one.
+pub(super) fn agents_of(
+    document: &Document,
+    path: &Path,
+    callers: &[PathBuf],
+    chain: &[PathBuf],
+) -> (Vec<AgentPrompt>, Vec<Diagnostic>) {
     let folders = folders(path, callers);
     let Ok(roots) = Roots::new(folders.clone()) else {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     };
+    let own = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let chain: Vec<PathBuf> = chain.iter().cloned().chain([own]).collect();
     let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
     let references = document.references();
     let agents = references.filter(|reference| reference.local && is_agent(reference.kind));
-    let below = agents.filter(|reference| !roots.is_outside(reference.src));
-    let files = below.filter_map(|reference| {
+    let (mut found, mut endless) = (Vec::new(), Vec::new());
+    for reference in agents.filter(|reference| !roots.is_outside(reference.src)) {
         let mut paths = folders.iter().map(|folder| folder.join(reference.src));
-        paths.find(|path| path.is_file())
-    });
-    files
-        .map(|path| AgentPrompt {
+        let Some(path) = paths.find(|path| path.is_file()) else {
+            continue;
+        };
+        // A document calls its agents each time that it is evaluated, a tool only when it is used.
+        let is_called = reference.kind == ReferenceKind::Agent;
+        if is_called && path.canonicalize().is_ok_and(|real| chain.contains(&real)) {
+            let message = format!("the agent {:?} asks for itself", reference.src);
+            endless.push(
+                Diagnostic::error(DiagnosticCode::MdAgentFailed, message, reference.span)
+                    .with_help("remove the agent that asks for its own prompt"),
+            );
+            continue;
+        }
+        found.push(AgentPrompt {
             path,
             callers: folders.clone(),
-        })
-        .collect()
+            chain: chain.clone(),
+        });
+    }
+    (found, endless)
 }
 
 /// Returns the reason if a path is certainly not a readable file.

@@ -273,7 +273,9 @@ impl Checker<'_> {
         found.extend(unreadable_references(loaded.document(), base, &folders));
         found.extend(refused_root(loaded.document(), base, callers));
         if agent.is_none_or(AgentPrompt::has_agents) {
-            let agents = agents_of(loaded.document(), base, callers);
+            let chain = agent.map_or(&[][..], |agent| &agent.chain);
+            let (agents, endless) = agents_of(loaded.document(), base, callers, chain);
+            found.extend(endless);
             for agent in agents {
                 let real = agent.path.canonicalize();
                 if real.is_ok_and(|real| self.seen.insert(real)) {

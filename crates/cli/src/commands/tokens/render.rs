@@ -200,9 +200,12 @@ fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result
         note(name, loss);
     }
     let mut settings = SamplingSettings::default();
-    settings.reasoning_effort = arguments
-        .reasoning_effort
-        .map(|effort| effort.as_str().to_owned());
+    let header = transcript.header.as_ref();
+    let own = header.and_then(|header| header.generation_settings.get("reasoning_effort"));
+    settings.reasoning_effort = match arguments.reasoning_effort {
+        Some(effort) => Some(effort.as_str().to_owned()),
+        None => own.and_then(Value::as_str).map(str::to_owned),
+    };
     let request = ModelRequest::new("", &messages, &settings).with_tools(&tools);
     let mut options = HarmonyPromptOptions::default();
     options.form = arguments.extent();
