@@ -47,7 +47,9 @@ pub use error::ConvertError;
 pub use ids::assign_ids;
 pub(crate) use ids::note_implied_ids;
 pub use options::ConvertOptions;
-pub(crate) use reply_order::{MOVED, Ordered, Pairing, call_order};
+pub(crate) use reply_order::{
+    COMPLETED, MOVED, Ordered, Pairing, answered_at_rest, call_order, completed, name_replies,
+};
 pub use result::{ReadResult, WriteResult};
 pub(crate) use writing::{Writing, finish, note_terminators};
 

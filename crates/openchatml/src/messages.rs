@@ -6,6 +6,8 @@
 //!
 //! - An assistant message ends with its first final text, or with its calls when another role or
 //!   a final text follows. One that ends otherwise joins the next one of the same name.
+//! - Reasoning and preambles after the calls of a message belong to the answer that follows. Before
+//!   another call or a reply they are moved in front of the calls, because calls end a message.
 //! - Text in a message that calls tools is a preamble. Neighbouring final texts are one.
 //! - One final text alone is plain content; anything else is blocks; calls alone have none.
 //! - User, system and tool messages hold plain text. A tool message has its tool's name.
@@ -25,6 +27,7 @@ mod reading;
 mod writing;
 
 pub use reading::messages_from_frames;
+pub(crate) use reading::messages_in_order;
 pub(crate) use writing::NAMELESS;
 pub use writing::frames_from_messages;
 

@@ -5,7 +5,7 @@
 
 use super::error::ConvertError;
 use super::ids::note_implied_ids;
-use super::reply_order::Pairing;
+use super::reply_order::{Pairing, completed};
 use super::result::ReadResult;
 use super::writing::{Writing, note_terminators};
 use crate::dialect::Dialect;
@@ -13,7 +13,7 @@ use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
 use crate::loss::{LossKind, LossTarget};
 use crate::syntax::json::is_json;
-use crate::syntax::vocabulary::Terminator;
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 pub(super) fn read(bytes: &[u8], certain: bool) -> ReadResult {
     let document = harmony::read(bytes, &harmony::HarmonyReadOptions::default());
@@ -39,7 +39,10 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     } else {
         (Form::Conversation, Terminator::End)
     };
-    note_terminators(&transcript.frames, answer, &mut writing);
+    let is_known = |_: usize, frame: &FrameBuf| {
+        frame.role != FrameRole::Other && frame.channel != Some(Channel::Unknown)
+    };
+    note_terminators(&transcript.frames, answer, is_known, &mut writing);
     note_types(&transcript.frames, &mut writing);
     let (conversation, losses) = Conversation::from_transcript(transcript);
     // The header was looked at above: a version alone is nothing that is lost.
@@ -47,7 +50,8 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
         .into_iter()
         .filter(|loss| loss.target != LossTarget::Transcript);
     writing.losses.extend(of_frames);
-    note_implied_ids(&transcript.frames, Pairing::Name, &mut writing.losses);
+    let calls = completed(&transcript.frames);
+    note_implied_ids(&calls, Pairing::Name, &mut writing.losses);
     let options = RenderOptions::default().with_reasoning(Reasoning::Keep);
     writing.text = conversation
         .to_text(form, &options)

@@ -4,9 +4,10 @@
 //! its tool that has none yet. Reading them gives each call an id in order, `call_1` and on, so
 //! that they can be written where ids are required, and says which were given.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::reply_order::{Pairing, call_order};
+use super::reply_order::{Pairing, call_order, name_replies};
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossSeverity, LossTarget};
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
@@ -61,15 +62,25 @@ pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &m
     if !losses.iter().any(|loss| is_implied(loss.kind)) {
         return;
     }
+    let mut frames = Cow::Borrowed(frames);
+    if pairing == Pairing::Name {
+        name_replies(frames.to_mut());
+    }
+    let frames = &*frames;
     let order = call_order(frames, pairing);
     let original = |place: usize| {
         let index = order.as_ref().and_then(|order| order.get(place).copied());
         let index = index.unwrap_or(place);
         frames.get(index).map(|frame| (index, frame))
     };
-    let has_id = |frame: &FrameBuf| frame.is_call() || frame.role == FrameRole::Tool;
+    let dropped: BTreeSet<usize> = losses.iter().filter_map(dropped_frame).collect();
+    let has_id = |index: usize, frame: &FrameBuf| {
+        (frame.is_call() || frame.role == FrameRole::Tool) && !dropped.contains(&index)
+    };
     let kept = (0..frames.len()).filter_map(original);
-    let kept: Vec<(usize, &FrameBuf)> = kept.filter(|(_, frame)| has_id(frame)).collect();
+    let kept: Vec<(usize, &FrameBuf)> = kept
+        .filter(|(index, frame)| has_id(*index, frame))
+        .collect();
     let without_id = kept.iter().map(|(_, frame)| FrameBuf {
         to: frame.to.clone(),
         name: frame.name.clone().filter(|_| pairing == Pairing::Name),
@@ -104,6 +115,15 @@ pub(crate) fn note_implied_ids(frames: &[FrameBuf], pairing: Pairing, losses: &m
         {
             loss.kind = LossKind::Implied;
         }
+    }
+}
+
+/// The frame that a loss reports as left out.
+fn dropped_frame(loss: &Loss) -> Option<usize> {
+    let is_dropped = matches!(loss.kind, LossKind::MessageDropped | LossKind::CallDropped);
+    match loss.target {
+        LossTarget::Frame(index) if is_dropped => Some(index),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::error::ConvertError;
 use super::ids::note_implied_ids;
-use super::reply_order::{Ordered, Pairing};
+use super::reply_order::{Ordered, Pairing, name_replies};
 use super::v2_2::whole;
 use super::writing::{Writing, header_for};
 use crate::document::owned::{FrameBuf, Transcript};
@@ -21,20 +21,24 @@ use logue_source::Span;
 
 pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let ordered = Ordered::new(transcript, Pairing::Name);
-    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let header = header_for(transcript, "2.0", &mut writing);
     writing.text =
         header_of_any_version(&header).map_err(|reason| ConvertError::Header { reason })?;
-    for (index, frame) in transcript.frames.iter().enumerate() {
+    let mut frames = transcript.frames.clone();
+    name_replies(&mut frames);
+    for (index, (frame, given)) in frames.iter().zip(&transcript.frames).enumerate() {
         writing.index = index;
+        if frame.name != given.name {
+            writing.note(LossKind::Assigned, "its tool was assigned");
+        }
         if let Some(frame) = whole(frame, &mut writing) {
             write_frame(&mut writing, &frame)?;
         }
     }
     ordered.finish(&mut writing.losses);
-    note_implied_ids(&original.frames, Pairing::Name, &mut writing.losses);
+    note_implied_ids(&ordered.frames, Pairing::Name, &mut writing.losses);
     Ok(writing)
 }
 

@@ -56,18 +56,21 @@ impl Writing {
 
 /// Notes each answer whose terminator reading cannot restore.
 ///
-/// Reading gives `<|end|>`, and `last_answer` where the last frame is an answer. A message does not
-/// state whether it ended a turn.
+/// Reading gives `<|end|>`, and `last_answer` where the last frame that the form keeps is an answer. A
+/// message does not state whether it ended a turn.
 pub(crate) fn note_terminators(
     frames: &[FrameBuf],
     last_answer: Terminator,
+    is_kept: impl Fn(usize, &FrameBuf) -> bool,
     writing: &mut Writing,
 ) {
-    let last = frames.len().saturating_sub(1);
-    for (index, frame) in frames.iter().enumerate() {
+    let kept = frames.iter().enumerate();
+    let kept = kept.filter(|(index, frame)| is_kept(*index, frame));
+    let last = kept.clone().last().map(|(index, _)| index);
+    for (index, frame) in kept {
         let answer =
             frame.role == FrameRole::Assistant && frame.effective_channel() == Channel::Final;
-        let usual = if answer && index == last {
+        let usual = if answer && Some(index) == last {
             last_answer
         } else {
             Terminator::End

@@ -1,10 +1,11 @@
 //! Frames to messages.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
+use crate::convert::answered_at_rest;
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossTarget};
 use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
@@ -15,7 +16,8 @@ use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipien
 ///
 /// Stray text and frames with an unknown role or channel are left out and noted, and so is a call
 /// that was cut, because half a call must never run. Neither must a call that does not end in
-/// `<|call|>`: unless a later reply answers it, its text is kept as reasoning.
+/// `<|call|>`: unless a later reply answers it, its text is kept as reasoning. Reasoning and
+/// preambles between calls, or between a call and a reply, are moved in front of the calls and noted.
 ///
 /// ```
 /// use openchatml::{messages_from_frames, parse};
@@ -29,8 +31,20 @@ use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipien
 /// assert!(losses.is_empty());
 /// ```
 pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>) {
+    read(frames, false)
+}
+
+/// Returns the messages of frames for a form that holds words between calls.
+///
+/// Words after a call begin another message of the assistant, so that nothing is moved.
+pub(crate) fn messages_in_order(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>) {
+    read(frames, true)
+}
+
+fn read(frames: &[FrameBuf], keeps_order: bool) -> (Vec<ChatMessage>, Vec<Loss>) {
     let mut reading = Reading {
-        answered: answers(frames),
+        answered: answered_at_rest(frames).into_iter().collect(),
+        keeps_order,
         ..Reading::default()
     };
     for (index, frame) in frames.iter().enumerate() {
@@ -47,25 +61,6 @@ fn proof(frame: &FrameBuf, key: &str) -> Option<String> {
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// The place of the last reply to each id without a finished call.
-fn answers(frames: &[FrameBuf]) -> BTreeMap<&str, usize> {
-    let mut answers = BTreeMap::new();
-    for (index, frame) in frames.iter().enumerate() {
-        let known = frame.channel != Some(Channel::Unknown);
-        if let Some(id) = frame.call_id.as_deref().filter(|_| known)
-            && frame.role == FrameRole::Tool
-        {
-            answers.insert(id, index);
-        }
-    }
-    for frame in frames.iter().filter(|frame| frame.is_call()) {
-        if let Some(id) = frame.call_id.as_deref() {
-            answers.remove(id);
-        }
-    }
-    answers
-}
-
 /// The function of a frame with regard to tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -80,23 +75,40 @@ enum Use {
 }
 
 #[derive(Default)]
-struct Reading<'f> {
+struct Reading {
     messages: Vec<ChatMessage>,
     losses: Vec<Loss>,
     open: Option<Open>,
-    answered: BTreeMap<&'f str, usize>,
+    /// The places of the calls that only their replies show.
+    answered: BTreeSet<usize>,
+    /// Whether words after a call begin another message.
+    keeps_order: bool,
 }
 
 /// An assistant message that more frames may join.
+#[derive(Default)]
 struct Open {
     name: Option<String>,
     blocks: Vec<ContentBlock>,
     calls: Vec<ToolCall>,
+    /// The reasoning and preambles after a call, with their frames.
+    late: Vec<(usize, ContentBlock)>,
     /// Whether an answer was there but empty.
     empty_answer: bool,
 }
 
-impl Reading<'_> {
+impl Open {
+    /// Adds reasoning or a preamble.
+    fn add(&mut self, index: usize, block: ContentBlock) {
+        if self.calls.is_empty() {
+            self.blocks.push(block);
+        } else {
+            self.late.push((index, block));
+        }
+    }
+}
+
+impl Reading {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
         if frame.role == FrameRole::Other {
             self.note(
@@ -147,12 +159,15 @@ impl Reading<'_> {
             FrameRole::Tool => self.tool(index, name).to_owned(),
             _ => name.to_owned(),
         });
+        if frame.role == FrameRole::Tool && !self.keeps_order {
+            self.move_late();
+        }
         self.flush();
         self.messages.push(message);
     }
 
-    /// The use of a frame. An answered id is used up.
-    fn purpose(&mut self, index: usize, frame: &FrameBuf) -> Use {
+    /// The use of a frame.
+    fn purpose(&self, index: usize, frame: &FrameBuf) -> Use {
         let to = frame.to.as_deref();
         let to_tool = to.is_some_and(|to| is_tool_recipient(to.as_bytes()));
         if frame.role != FrameRole::Assistant || !(to_tool || frame.is_call()) {
@@ -162,13 +177,10 @@ impl Reading<'_> {
             Terminator::Call => Use::Call,
             Terminator::None => Use::Cut,
             Terminator::End | Terminator::Return => {
-                let id = frame.call_id.as_deref().unwrap_or_default();
-                match self.answered.get(id) {
-                    Some(reply) if *reply > index => {
-                        self.answered.remove(id);
-                        Use::Call
-                    }
-                    _ => Use::NotCalled,
+                if self.answered.contains(&index) {
+                    Use::Call
+                } else {
+                    Use::NotCalled
                 }
             }
         }
@@ -182,13 +194,23 @@ impl Reading<'_> {
             .as_ref()
             .is_some_and(|open| open.name != frame.name || (answer && !open.calls.is_empty()));
         if ends {
+            let late = self.take_late(frame);
             self.flush();
+            self.open = late;
         }
         let text = frame.body.as_str();
         match purpose {
             Use::Text => {}
             Use::Call => {
                 let call = self.call(index, frame);
+                if self.keeps_order {
+                    if let Some(late) = self.take_late(frame) {
+                        self.flush();
+                        self.open = Some(late);
+                    }
+                } else {
+                    self.move_late();
+                }
                 self.open(frame).calls.push(call);
                 return;
             }
@@ -203,7 +225,7 @@ impl Reading<'_> {
                     "a frame to a tool that was not called is kept as reasoning",
                 );
                 if !text.is_empty() {
-                    self.open(frame).blocks.push(ContentBlock::thinking(text));
+                    self.open(frame).add(index, ContentBlock::thinking(text));
                 }
                 return;
             }
@@ -220,11 +242,12 @@ impl Reading<'_> {
             }
             Channel::Commentary if frame.intent.as_deref() == Some(PREAMBLE) => {
                 if !text.is_empty() {
-                    open.blocks.push(ContentBlock::Text {
+                    let block = ContentBlock::Text {
                         text: text.to_owned(),
                         signature: None,
                         preamble: true,
-                    });
+                    };
+                    open.add(index, block);
                 }
             }
             channel => {
@@ -232,14 +255,16 @@ impl Reading<'_> {
                 let proof = |key| analysis.then(|| proof(frame, key)).flatten();
                 let (signature, id) = (proof(SIGNATURE), proof(REASONING_ID));
                 if !text.is_empty() || signature.is_some() {
-                    open.blocks.push(ContentBlock::Thinking {
-                        text: text.to_owned(),
+                    let text = text.to_owned();
+                    let block = ContentBlock::Thinking {
+                        text,
                         signature,
                         id,
-                    });
+                    };
+                    open.add(index, block);
                 }
                 if let Some(data) = proof(ENCRYPTED) {
-                    open.blocks.push(ContentBlock::RedactedThinking { data });
+                    open.add(index, ContentBlock::RedactedThinking { data });
                 }
                 if channel != Channel::Analysis {
                     self.note(
@@ -310,16 +335,55 @@ impl Reading<'_> {
     fn open(&mut self, frame: &FrameBuf) -> &mut Open {
         self.open.get_or_insert_with(|| Open {
             name: frame.name.clone(),
-            blocks: Vec::new(),
-            calls: Vec::new(),
-            empty_answer: false,
+            ..Open::default()
         })
+    }
+
+    /// Takes the words after the calls as the beginning of the next message.
+    fn take_late(&mut self, next: &FrameBuf) -> Option<Open> {
+        let open = self.open.as_mut()?;
+        if open.late.is_empty() || open.name != next.name {
+            return None;
+        }
+        let late = std::mem::take(&mut open.late);
+        Some(Open {
+            name: open.name.clone(),
+            blocks: late.into_iter().map(|(_, block)| block).collect(),
+            ..Open::default()
+        })
+    }
+
+    /// Moves the words after the calls in front of them.
+    fn move_late(&mut self) {
+        let Some(open) = self.open.as_mut() else {
+            return;
+        };
+        for (index, block) in std::mem::take(&mut open.late) {
+            open.blocks.push(block);
+            let text = "moved in front of the calls of its message";
+            let target = LossTarget::Frame(index);
+            self.losses
+                .push(Loss::new(target, LossKind::OrderChanged, text));
+        }
     }
 
     fn flush(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;
         };
+        let late = std::mem::take(&mut open.late);
+        let name = open.name.clone();
+        self.push(open);
+        if !late.is_empty() {
+            self.push(Open {
+                name,
+                blocks: late.into_iter().map(|(_, block)| block).collect(),
+                ..Open::default()
+            });
+        }
+    }
+
+    fn push(&mut self, mut open: Open) {
         let plain = open.calls.is_empty() && open.blocks.len() == 1;
         let content = match open.blocks.pop() {
             None if open.empty_answer => Content::Text(String::new()),

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use super::blocks::{Notes, is_object, on_one_line};
 use super::header;
-use super::messages_write::to_messages;
+use super::messages_write::{dropped_empty, is_kept, to_messages};
 use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
-use crate::document::owned::Transcript;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
-use crate::syntax::vocabulary::Terminator;
+use crate::syntax::vocabulary::{FrameRole, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
@@ -26,7 +26,16 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         ToolShape::InputSchema,
         &mut writing,
     );
-    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
+    let empty = dropped_empty(&transcript.frames);
+    let is_kept = |index: usize, frame: &FrameBuf| {
+        frame.role != FrameRole::Developer && !empty.contains(&index) && is_kept(frame, options)
+    };
+    note_terminators(
+        &transcript.frames,
+        Terminator::Return,
+        is_kept,
+        &mut writing,
+    );
     let messages = to_messages(&transcript.frames, &mut writing);
     let is_system = |message: &&ChatMessage| message.role == Role::System && !message.developer;
     let first = messages.iter().take_while(is_system).count();

@@ -4,7 +4,7 @@
 //! [`ConvertOptions::thinking`] asks for `reasoning_content`, a field of several servers that none shows.
 //! A developer stays a developer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
@@ -14,13 +14,21 @@ use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::messages::messages_from_frames;
+use crate::messages::{messages_from_frames, messages_in_order};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
     let beside = header::beside(transcript, &["messages"], ToolShape::Wrapped, &mut writing);
-    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
+    let empty = dropped_empty(&transcript.frames);
+    let is_kept =
+        |index: usize, frame: &FrameBuf| !empty.contains(&index) && is_kept(frame, options);
+    note_terminators(
+        &transcript.frames,
+        Terminator::Return,
+        is_kept,
+        &mut writing,
+    );
     let messages = to_messages(&transcript.frames, &mut writing);
     let mut tools = BTreeMap::new();
     let mut values = Vec::with_capacity(messages.len());
@@ -42,30 +50,78 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-/// The messages of the hub, with the losses of that mapping.
+/// The messages of the hub, with the losses of that mapping. Calls end a message.
 pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
+    map(frames, writing, messages_from_frames)
+}
+
+/// The messages of the hub, for a form that holds words between calls.
+pub(super) fn to_messages_in_order(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
+    map(frames, writing, messages_in_order)
+}
+
+fn map(
+    frames: &[FrameBuf],
+    writing: &mut Writing,
+    to_messages: impl Fn(&[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>),
+) -> Vec<ChatMessage> {
     note_empty(frames, writing);
     // Messages know calls by their ids only.
     let mut frames = frames.to_vec();
     writing.losses.extend(assign_ids(&mut frames));
-    let (messages, losses) = messages_from_frames(&frames);
+    let (messages, losses) = to_messages(&frames);
     writing.losses.extend(losses);
     messages
 }
 
-/// Notes the frames without text that a message does not keep: reasoning and preambles, and an
-/// answer that joins the text before it.
+/// Returns whether messages keep a frame, as far as the frame itself decides it.
+pub(super) fn is_kept(frame: &FrameBuf, options: &ConvertOptions) -> bool {
+    if frame.channel == Some(Channel::Unknown) {
+        return false;
+    }
+    let is_cut = frame.terminator == Terminator::None && frame.to.is_some();
+    match frame.role {
+        FrameRole::Other => false,
+        FrameRole::User => frame.effective_channel() == Channel::Final,
+        FrameRole::System | FrameRole::Developer | FrameRole::Tool => true,
+        FrameRole::Assistant if frame.is_call() => true,
+        FrameRole::Assistant if is_cut => false,
+        FrameRole::Assistant => match frame.effective_channel() {
+            Channel::Final => true,
+            _ if frame.body.is_empty() => false,
+            _ => options.thinking || frame.visibility().is_visible(),
+        },
+    }
+}
+
+/// Notes the frames without text that a message does not keep.
 fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
+    for index in dropped_empty(frames) {
+        writing.index = index;
+        writing.note(LossKind::EmptyDropped, "left out, because it is empty");
+    }
+}
+
+/// Returns the places of the frames without text that a message does not keep.
+///
+/// These are reasoning and preambles, and an answer that joins the text before it.
+pub(super) fn dropped_empty(frames: &[FrameBuf]) -> BTreeSet<usize> {
+    let mut dropped = BTreeSet::new();
     let mut joins = false;
     for (index, frame) in frames.iter().enumerate() {
         let answer = frame.effective_channel() == Channel::Final;
         let is_text = frame.role == FrameRole::Assistant && !frame.is_call();
         if is_text && frame.body.is_empty() && (joins || !answer) {
-            writing.index = index;
-            writing.note(LossKind::EmptyDropped, "left out, because it is empty");
+            dropped.insert(index);
         }
-        joins = frame.role == FrameRole::Assistant && !(answer && is_text);
+        let is_left_out = frame.role == FrameRole::Other
+            || frame.channel == Some(Channel::Unknown)
+            || (frame.role == FrameRole::User && !answer);
+        if !is_left_out {
+            joins = frame.role == FrameRole::Assistant && !(answer && is_text);
+        }
     }
+    dropped
 }
 
 struct Message<'m, 'w> {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::blocks::Notes;
 use super::header;
-use super::messages_write::to_messages;
+use super::messages_write::{dropped_empty, is_kept, to_messages_in_order};
 use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
-use crate::document::owned::Transcript;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
 use crate::syntax::vocabulary::Terminator;
 
@@ -25,8 +25,16 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         ToolShape::Flat,
         &mut writing,
     );
-    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
-    let messages = to_messages(&transcript.frames, &mut writing);
+    let empty = dropped_empty(&transcript.frames);
+    let is_kept =
+        |index: usize, frame: &FrameBuf| !empty.contains(&index) && is_kept(frame, options);
+    note_terminators(
+        &transcript.frames,
+        Terminator::Return,
+        is_kept,
+        &mut writing,
+    );
+    let messages = to_messages_in_order(&transcript.frames, &mut writing);
     let mut tools = BTreeMap::new();
     let mut custom = BTreeSet::new();
     let mut items: Vec<Value> = Vec::with_capacity(messages.len());

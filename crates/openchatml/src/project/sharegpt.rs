@@ -28,7 +28,6 @@ pub(super) const KEY: &str = "conversations";
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let ordered = Ordered::new(transcript, Pairing::Order);
-    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writing = Writing::default();
     let beside = header::beside(
@@ -37,7 +36,13 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         ToolShape::Wrapped,
         &mut writing,
     );
-    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
+    let is_kept = |_: usize, frame: &FrameBuf| speaker(frame).is_ok();
+    note_terminators(
+        &transcript.frames,
+        Terminator::Return,
+        is_kept,
+        &mut writing,
+    );
     let mut values = Vec::with_capacity(transcript.frames.len());
     for (index, frame) in transcript.frames.iter().enumerate() {
         writing.index = index;
@@ -57,7 +62,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         }
     }
     ordered.finish(&mut writing.losses);
-    note_implied_ids(&original.frames, Pairing::Order, &mut writing.losses);
+    note_implied_ids(&ordered.frames, Pairing::Order, &mut writing.losses);
     header::lay_out(&mut writing, &beside, KEY, true, &values, options);
     writing
 }

@@ -4,9 +4,9 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
 use super::header;
-use super::messages_write::to_messages;
+use super::messages_write::{dropped_empty, is_kept, to_messages_in_order};
 use crate::convert::{ConvertOptions, Writing, note_terminators};
-use crate::document::owned::Transcript;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::{recipient_of, types_of};
 use crate::syntax::vocabulary::Terminator;
@@ -20,8 +20,11 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         beside.insert("header".into(), header::to_value(&values));
     }
     let mut values = Vec::new();
-    note_terminators(&transcript.frames, Terminator::End, &mut writing);
-    for (index, message) in to_messages(&transcript.frames, &mut writing)
+    let all = ConvertOptions::default().with_thinking(true);
+    let empty = dropped_empty(&transcript.frames);
+    let is_kept = |index: usize, frame: &FrameBuf| !empty.contains(&index) && is_kept(frame, &all);
+    note_terminators(&transcript.frames, Terminator::End, is_kept, &mut writing);
+    for (index, message) in to_messages_in_order(&transcript.frames, &mut writing)
         .iter()
         .enumerate()
     {

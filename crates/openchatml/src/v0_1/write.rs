@@ -14,7 +14,7 @@ use super::json::is_value;
 use super::marker::{Marker, Thought};
 use crate::convert::{
     ConvertError, ConvertOptions, Ordered, Pairing, WriteResult, Writing, assign_ids, finish,
-    note_implied_ids,
+    name_replies, note_implied_ids,
 };
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{LossKind, LossSeverity};
@@ -111,7 +111,6 @@ impl WriteOptions {
 /// [`WriteOptions::strict`] a loss of that severity. Then nothing is written.
 pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
     let ordered = Ordered::new(transcript, Pairing::Name);
-    let original = transcript;
     let transcript = &*ordered.transcript;
     let mut writer = Writer {
         options,
@@ -130,7 +129,8 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         writer.out.note_whole(LossKind::DeclarationDropped, text);
     }
     // A reply that names no tool is of the tool that a reader would find for it.
-    let mut frames = transcript.frames.clone();
+    let mut frames = ordered.transcript.frames.clone();
+    name_replies(&mut frames);
     for frame in &mut frames {
         frame.call_id = None;
     }
@@ -156,7 +156,7 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         text.push('\n');
     }
     ordered.finish(&mut writer.out.losses);
-    note_implied_ids(&original.frames, Pairing::Name, &mut writer.out.losses);
+    note_implied_ids(&ordered.frames, Pairing::Name, &mut writer.out.losses);
     let strict = options.strict;
     finish(
         writer.out,

@@ -279,3 +279,19 @@ fn a_reply_of_a_later_call_is_listed_where_there_are_no_ids() {
         assert_eq!(lost, [LossTarget::Frame(2)], "{dialect}");
     }
 }
+
+#[test]
+fn declared_tools_stay_where_replies_are_moved() {
+    let mut transcript = openchatml::Transcript::new(frames(
+        "<|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
+<|start|>assistant to=functions.f call_id=b<|channel|>commentary<|message|>{}<|call|>
+<|start|>tool name=functions.f call_id=b to=assistant<|channel|>commentary<|message|>1<|end|>
+<|start|>tool name=functions.f call_id=a to=assistant<|channel|>commentary<|message|>2<|end|>",
+    ));
+    transcript.tools = vec![serde_json::json!({"type": "function", "function": {"name": "f"}})];
+    let options = openchatml::convert::ConvertOptions::default();
+    let format = openchatml::project::JsonFormat::ShareGpt;
+    let written = openchatml::project::write(&transcript, format, &options).unwrap();
+    let read = openchatml::project::read(written.text.as_bytes(), format, &options);
+    assert_eq!(read.transcript.tools, transcript.tools, "{}", written.text);
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Losses;
-use crate::convert::{MOVED, Pairing, call_order};
+use crate::convert::{COMPLETED, MOVED, Pairing, answered_at_rest, call_order, completed};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
 use crate::loss::{Loss, LossKind, LossTarget};
@@ -48,16 +48,13 @@ impl Conversation {
             losses.note(LossTarget::Transcript, LossKind::DeclarationDropped, text);
         }
         let frames = &transcript.frames;
-        let replies = frames.iter().filter(|frame| frame.role == FrameRole::Tool);
         let mut writing = Writing {
-            answered: replies
-                .filter_map(|frame| frame.call_id.as_deref())
-                .collect(),
+            answered: answered_at_rest(frames).into_iter().collect(),
             tools: BTreeMap::new(),
             losses,
         };
         // Harmony has no ids: a reply is paired with its call by order and name.
-        let order = call_order(frames, Pairing::Name);
+        let order = call_order(&completed(frames), Pairing::Name);
         let places = 0..frames.len();
         let messages = places.filter_map(|place| {
             let index = order.as_ref().and_then(|order| order.get(place));
@@ -73,8 +70,8 @@ impl Conversation {
 }
 
 struct Writing<'f> {
-    /// The ids that a reply has.
-    answered: BTreeSet<&'f str>,
+    /// The places of the calls that only their replies show.
+    answered: BTreeSet<usize>,
     /// The tools of the calls so far, by id.
     tools: BTreeMap<&'f str, &'f str>,
     losses: Losses,
@@ -164,11 +161,13 @@ impl<'f> Writing<'f> {
         let Some(to) = frame.to.as_deref() else {
             return;
         };
-        let id = frame.call_id.as_deref();
-        let answered = id.is_some_and(|id| self.answered.contains(id));
-        let called = frame.is_call() || (answered && frame.terminator != Terminator::None);
-        if called {
-            if let Some(id) = id {
+        let is_completed = self.answered.contains(&index);
+        if is_completed {
+            self.losses
+                .frame(index, LossKind::TerminatorChanged, COMPLETED);
+        }
+        if frame.is_call() || is_completed {
+            if let Some(id) = frame.call_id.as_deref() {
                 self.tools.insert(id, to);
             }
             return;
