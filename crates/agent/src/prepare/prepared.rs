@@ -207,7 +207,7 @@ impl Prepared {
         let toolbox = assistant.toolbox.current().await;
         let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
-        let request = assistant.requirements.applied(request, 1);
+        let request = assistant.requirements.applied(request);
         ask(&*assistant.provider, &request).await
     }
 

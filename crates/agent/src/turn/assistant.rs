@@ -287,7 +287,7 @@ impl Shared {
         let toolbox = assistant.toolbox.current().await;
         let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
-        let request = assistant.requirements.applied(request, progress.requests);
+        let request = assistant.requirements.applied(request);
         let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
         ctx.emit(TurnEvent::Asking(number));
         let mut emit = |event: ModelEvent| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logue_message::schema::Schema;
-use logue_message::{ChatMessage, ToolDefinition};
+use logue_message::{ChatMessage, Role, ToolDefinition};
 use logue_model::{Category, ModelRequest, ProviderError, SamplingSettings, ToolChoice};
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResponseRequirements {
-    /// The tools that the model must call in its first request.
+    /// The tools that the model must call in the request that answers the user's message.
     ///
-    /// `None` leaves it to the prompt.
-    /// Later requests are free: a model that had to call a tool each time would never answer.
+    /// `None` leaves it to the prompt. Corrections and requests with results of tools are free: a model
+    /// that had to call a tool each time would never answer.
     pub tool_choice: Option<ToolChoice>,
     /// The JSON Schema of the turn's answer, with an object at its root.
     ///
@@ -23,7 +23,7 @@ pub struct ResponseRequirements {
 }
 
 impl ResponseRequirements {
-    /// Sets the tools that the model must call in its first request.
+    /// Sets the tools that the model must call first.
     #[must_use]
     pub fn with_tool_choice(mut self, choice: impl Into<Option<ToolChoice>>) -> Self {
         self.tool_choice = choice.into();
@@ -53,7 +53,7 @@ impl ResponseRequirements {
     pub fn check(&self, tools: &[ToolDefinition]) -> Result<(), ProviderError> {
         let (messages, settings) = ([ChatMessage::user("?")], SamplingSettings::default());
         let request = ModelRequest::new("", &messages, &settings).with_tools(tools);
-        self.applied(request, 1).validate()?;
+        self.applied(request).validate()?;
         let Some(schema) = &self.response_schema else {
             return Ok(());
         };
@@ -64,13 +64,11 @@ impl ResponseRequirements {
         })
     }
 
-    /// Applies the requirements to the n-th request of a turn, counted from 1.
-    pub(crate) fn applied<'a>(
-        &'a self,
-        mut request: ModelRequest<'a>,
-        number: u64,
-    ) -> ModelRequest<'a> {
-        if let Some(choice) = self.tool_choice.as_ref().filter(|_| number == 1) {
+    /// Applies the requirements to a request.
+    pub(crate) fn applied<'a>(&'a self, mut request: ModelRequest<'a>) -> ModelRequest<'a> {
+        let last = request.messages.last();
+        let is_first = last.is_some_and(|message| message.role == Role::User);
+        if let Some(choice) = self.tool_choice.as_ref().filter(|_| is_first) {
             request.tool_choice = choice;
         }
         request.response_schema = self.response_schema.as_deref();

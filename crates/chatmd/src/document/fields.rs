@@ -3,7 +3,9 @@
 use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::findings::Findings;
+use crate::syntax::attributes::Attribute;
 use crate::syntax::tree::ElementNode;
+use crate::syntax::whitespace::is_blank;
 
 pub(super) fn required(
     node: ElementNode<'_>,
@@ -47,6 +49,18 @@ pub(super) fn source(node: ElementNode<'_>, findings: &mut Findings) -> String {
     value.into_owned()
 }
 
+/// Returns a value that may be absent, and reports an empty one.
+pub(super) fn non_empty(
+    node: ElementNode<'_>,
+    name: &str,
+    expected: &str,
+    findings: &mut Findings,
+) -> Option<String> {
+    let parse = |text: &str| (!is_blank(text)).then(|| text.to_owned());
+    number(node, name, expected, parse, findings)
+}
+
+/// Returns a parsed value that may be absent, and reports one that cannot be parsed.
 pub(super) fn number<T>(
     node: ElementNode<'_>,
     name: &str,
@@ -55,20 +69,24 @@ pub(super) fn number<T>(
     findings: &mut Findings,
 ) -> Option<T> {
     let attribute = node.attribute(name)?;
-    let value = attribute.value();
-    let number = parse(&value);
+    let number = parse(&attribute.value());
     if number.is_none() {
-        findings.push(
-            Diagnostic::error(
-                DiagnosticCode::MdInvalidAttribute,
-                format!("invalid `{name}` {value:?}: not {expected}"),
-                attribute.place(),
-            )
-            .with_expected(expected)
-            .with_help(format!("write {expected}, or remove `{name}`")),
-        );
+        let help = format!("write {expected}, or remove `{name}`");
+        findings.push(invalid(attribute, expected, help));
     }
     number
+}
+
+/// Returns the error about an attribute with a value of the wrong type or range.
+pub(super) fn invalid(attribute: Attribute<'_>, expected: &str, help: String) -> Diagnostic {
+    let (name, value) = (attribute.name(), attribute.value());
+    Diagnostic::error(
+        DiagnosticCode::MdInvalidAttribute,
+        format!("invalid `{name}` {value:?}: not {expected}"),
+        attribute.place(),
+    )
+    .with_expected(expected)
+    .with_help(help)
 }
 
 /// Parses a whole number, with an optional base prefix and `_` after digits.
@@ -92,14 +110,19 @@ pub(super) fn float(text: &str) -> Option<f64> {
 }
 
 /// Parses one text, or a JSON list of texts.
+///
+/// A text such as `[END]` is not JSON, and therefore one text. After `["` a list was intended.
 pub(super) fn texts(text: &str) -> Option<Vec<String>> {
-    if text.is_empty() {
-        return None;
+    let list = text.trim();
+    match list.strip_prefix('[').map(str::trim_start) {
+        _ if text.is_empty() => None,
+        Some(items) if items.starts_with(['"', '\'']) || is_json(list) => json_texts(list),
+        _ => Some(vec![text.to_owned()]),
     }
-    if !text.trim_start().starts_with('[') {
-        return Some(vec![text.to_owned()]);
-    }
-    json_texts(text.trim())
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(text).is_ok()
 }
 
 /// Parses a JSON list of strings.

@@ -9,6 +9,7 @@ mod ignored;
 pub(crate) mod offset_spans;
 mod provenance;
 pub(crate) mod read;
+mod read_config;
 pub(crate) mod read_content;
 mod read_import;
 pub(crate) mod read_root;

@@ -11,12 +11,13 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use crate::document::attribute_rules;
 use crate::document::document_checks;
 use crate::document::element::{
-    Config, Document, Element, MessageElement, MessageRole, ReasoningElement, Summary,
-    ToolCallElement, ToolResponseElement,
+    Document, Element, MessageElement, MessageRole, ReasoningElement, Summary, ToolCallElement,
+    ToolResponseElement,
 };
-use crate::document::fields::{float, integer, missing, number, required, text, texts};
+use crate::document::fields::{missing, required, text};
 use crate::document::ignored::{dropped, no_content};
 use crate::document::provenance;
+use crate::document::read_config::config;
 use crate::document::read_content::{Place, content};
 use crate::document::read_import::{import, literal};
 use crate::document::read_tool::read_tool;
@@ -146,43 +147,6 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             );
             None
         }
-    }
-}
-
-fn config(node: ElementNode<'_>, findings: &mut Findings) -> Config {
-    Config {
-        span: node.span(),
-        opener: node.opener(),
-        model: text(node, "model"),
-        max_tokens: number(node, "max_tokens", "a whole number", integer, findings),
-        temperature: number(
-            node,
-            "temperature",
-            "a number such as `0.7`",
-            float,
-            findings,
-        ),
-        reasoning_effort: text(node, "reasoning_effort"),
-        top_p: number(node, "top_p", "a number such as `0.9`", float, findings),
-        seed: number(
-            node,
-            "seed",
-            "a whole number",
-            |it| it.parse().ok(),
-            findings,
-        ),
-        stop: number(
-            node,
-            "stop",
-            "a text, or a JSON list of texts",
-            texts,
-            findings,
-        )
-        .unwrap_or_default(),
-        tool_choice: text(node, "tool_choice").filter(|choice| !choice.is_empty()),
-        response_schema: text(node, "response_schema").filter(|path| !path.is_empty()),
-        id: text(node, "id"),
-        show_tool_call: node.has("show_tool_call"),
     }
 }
 

@@ -6,7 +6,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Severity};
 
 use crate::document::content::ContentItem;
 use crate::document::element::{Document, Element, MessageRole};
-use crate::document::tool::{BuiltinDeclaration, ToolKind};
+use crate::document::tool::{BuiltinDeclaration, ToolDecl, ToolKind};
 use crate::findings::Findings;
 use crate::suggest::suggest;
 
@@ -16,6 +16,9 @@ use crate::suggest::suggest;
 pub(crate) fn check(document: &Document) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     undeclared(document, &mut findings);
+    if let Some(error) = impossible_choice(document) {
+        findings.push(error);
+    }
     if let Some(note) = unused(document) {
         findings.push(note);
     }
@@ -60,6 +63,59 @@ fn offered(document: &Document) -> Offered<'_> {
         }
     }
     Offered { names, is_open }
+}
+
+/// Returns an error for a `tool_choice` that no declared tool fulfils.
+fn impossible_choice(document: &Document) -> Option<Diagnostic> {
+    let config = document.config()?;
+    let choice = config.tool_choice.as_deref()?;
+    if matches!(choice, "auto" | "none") || offered(document).is_open {
+        return None;
+    }
+    // Only exposed names of built-in tools can be chosen.
+    let names: BTreeSet<&str> = document.tools().flat_map(callable_names).collect();
+    let (message, help) = match choice {
+        "required" if names.is_empty() => (
+            "`tool_choice=\"required\"` without a tool".to_owned(),
+            "declare a tool, or remove `tool_choice`".to_owned(),
+        ),
+        "required" => return None,
+        name if names.contains(name) => return None,
+        name => (
+            format!("the `tool_choice` {name:?} is not a declared tool"),
+            choice_help(document, name, &names),
+        ),
+    };
+    let code = DiagnosticCode::MdInvalidAttribute;
+    Some(Diagnostic::error(code, message, config.opener).with_help(help))
+}
+
+fn choice_help(document: &Document, name: &str, names: &BTreeSet<&str>) -> String {
+    let declared = document.tools().find(
+        |tool| matches!(&tool.kind, ToolKind::Builtin { name: declared } if declared == name),
+    );
+    let exposed = declared.and_then(|tool| callable_names(tool).into_iter().next());
+    let words = ["auto", "required", "none"];
+    let candidates = words.into_iter().chain(names.iter().copied());
+    match exposed.or_else(|| suggest(name, candidates)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "write `auto`, `required`, `none` or the name of a declared tool".to_owned(),
+    }
+}
+
+/// Returns the names under which a model can call a tool.
+fn callable_names(tool: &ToolDecl) -> Vec<&str> {
+    match &tool.kind {
+        ToolKind::McpServer { names, .. } => {
+            let names = names.iter().flatten();
+            names.map(String::as_str).collect()
+        }
+        ToolKind::Builtin { name } => {
+            let known = BuiltinDeclaration::find(name).filter(|builtin| builtin.supported);
+            known.map(|_| tool.exposed_names()).unwrap_or_default()
+        }
+        _ => tool.exposed_names(),
+    }
 }
 
 /// Reports each undeclared tool once, at its first call.

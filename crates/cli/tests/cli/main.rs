@@ -53,6 +53,7 @@ mod private_files;
 mod program;
 mod project_grants;
 mod prompt_files;
+mod prompt_settings;
 mod provider_errors;
 mod providers;
 mod recorded;

@@ -232,7 +232,8 @@ fn settings_of_a_prompt_reach_the_model() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let ran = run(folder.path(), ["convert", "--to", "chatmd", "p.ocml"]);
     let config = "<config model=\"m\" max_tokens=\"9\" temperature=\"0.5\" reasoning_effort=\"low\" \
-                  top_p=\"0.25\" seed=\"-7\" stop=\"[&quot;END&quot;,&quot;[x]&quot;]\"/>";
+                  top_p=\"0.25\" seed=\"-7\" stop=\"[&quot;END&quot;,&quot;[x]&quot;]\" \
+                  tool_choice=\"required\"/>";
     assert!(
         ran.stdout.starts_with(config),
         "{}{}",

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     BoxFuture, Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse,
-    Provider, ProviderError,
+    Provider, ProviderError, ToolChoice,
 };
 
 /// The maximum size in bytes of a schema that is repeated with the violations.
@@ -62,6 +62,11 @@ impl<P: Provider> StructuredProvider<P> {
         messages.push(ChatMessage::user(correction(&list(&violations), source)));
         let correction = ModelRequest {
             messages: &messages,
+            // A model that has to call a tool again could not correct its answer.
+            tool_choice: match request.tool_choice {
+                ToolChoice::None => &ToolChoice::None,
+                _ => &ToolChoice::Auto,
+            },
             ..request.clone()
         };
         let mut second = self.attempt(&correction, &mut *events).await?;

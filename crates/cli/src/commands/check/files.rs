@@ -1,16 +1,18 @@
 //! Checks of the files that a ChatMD document names: they exist, in the directory of the prompt.
 //!
-//! The checks read metadata only and do not examine contents. A pipe or a device is not opened, so it
-//! cannot block.
+//! The checks read metadata, and the content of response schemas only. A pipe or a device is not
+//! opened, so it cannot block.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chatmd::{Document, ReferenceKind};
-use logue_agent::named_roots;
+use logue_agent::{ResponseRequirements, named_roots, read_bytes};
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::Roots;
+use serde_json::Value;
 
 use crate::files::folder_of;
 
@@ -95,6 +97,46 @@ pub(super) fn refused_root(
     let allowed = Roots::new(folders.clone()).ok()?;
     let refused = named_roots(document.tools(), &allowed, folders.first()?);
     refused.err().map(|error| *error)
+}
+
+/// Returns an error for a response schema that a run would refuse.
+pub(super) fn invalid_schema(
+    document: &Document,
+    path: &Path,
+    callers: &[PathBuf],
+) -> Option<Diagnostic> {
+    let config = document.config()?;
+    let src = config.response_schema.as_deref()?;
+    let folders = folders(path, callers);
+    let roots = Roots::new(folders.clone()).ok()?;
+    if roots.is_outside(src) {
+        return None;
+    }
+    let mut files = folders.iter().map(|folder| folder.join(src));
+    let bytes = read_bytes(&files.find(|path| path.is_file())?).ok()?;
+    let invalid = |message: String, help: &str| {
+        let code = DiagnosticCode::MdInvalidAttribute;
+        Diagnostic::error(code, message, config.opener).with_help(help)
+    };
+    let schema: Value = match serde_json::from_slice(&bytes) {
+        Ok(schema) => schema,
+        Err(error) => {
+            return Some(invalid(
+                format!("the schema {src:?} is not JSON: {error}"),
+                "write a JSON Schema with an object at its root",
+            ));
+        }
+    };
+    let required = ResponseRequirements::default().with_response_schema(Arc::new(schema));
+    let error = required.check(&[]).err()?;
+    let cause = error
+        .message
+        .trim_start_matches("the request was not sent: ");
+    let help = error.help.as_deref().unwrap_or_default();
+    Some(invalid(
+        format!("the schema {src:?} is refused: {cause}"),
+        help,
+    ))
 }
 
 /// The directory of a prompt, followed by those of its callers.

@@ -21,7 +21,9 @@ use crate::finding::to_json;
 
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
-use crate::commands::check::files::{AgentPrompt, agents_of, refused_root, unreadable_references};
+use crate::commands::check::files::{
+    AgentPrompt, agents_of, invalid_schema, refused_root, unreadable_references,
+};
 use crate::commands::check::sarif::Sarif;
 use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
@@ -272,6 +274,7 @@ impl Checker<'_> {
         let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
         found.extend(unreadable_references(loaded.document(), base, &folders));
         found.extend(refused_root(loaded.document(), base, callers));
+        found.extend(invalid_schema(loaded.document(), base, callers));
         if agent.is_none_or(AgentPrompt::has_agents) {
             let chain = agent.map_or(&[][..], |agent| &agent.chain);
             let (agents, endless) = agents_of(loaded.document(), base, callers, chain);

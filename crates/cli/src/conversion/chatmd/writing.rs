@@ -75,12 +75,19 @@ fn tools(transcript: &Transcript, out: &mut String, losses: &mut Vec<Loss>) {
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = &header.generation_settings;
     let stop = settings.get("stop").and_then(stop_attribute);
+    // Values that ChatMD refuses are dropped, and listed.
+    let max_tokens = settings.get("max_tokens").and_then(Value::as_u64);
+    let max_tokens = max_tokens.filter(|count| *count > 0);
+    let temperature = settings.get("temperature").and_then(Value::as_f64);
+    let temperature = temperature.filter(|temperature| *temperature >= 0.0);
+    let top_p = settings.get("top_p").and_then(Value::as_f64);
+    let top_p = top_p.filter(|mass| (0.0..=1.0).contains(mass));
     let values = element::ConfigRecord::default()
         .with_model(header.model.as_deref())
-        .with_max_tokens(settings.get("max_tokens").and_then(Value::as_u64))
-        .with_temperature(settings.get("temperature").and_then(Value::as_f64))
+        .with_max_tokens(max_tokens)
+        .with_temperature(temperature)
         .with_reasoning_effort(settings.get("reasoning_effort").and_then(Value::as_str))
-        .with_top_p(settings.get("top_p").and_then(Value::as_f64))
+        .with_top_p(top_p)
         .with_seed(settings.get("seed").and_then(Value::as_i64))
         .with_stop(stop.as_deref())
         .with_tool_choice(settings.get("tool_choice").and_then(choice_attribute));
