@@ -31,7 +31,7 @@ pub const MAX_AGENT_CALLS: usize = 4;
 
 /// The settings and ports that prompts are prepared with.
 ///
-/// It holds everything that comes from outside a prompt, resolved: [`prepare`](crate::prepare)
+/// It holds everything that comes from outside a prompt, resolved: [`prepare`](crate::prepare())
 /// reads no configuration and no environment variables. Agents of a prompt are prepared with the
 /// same environment.
 #[derive(Clone)]
