@@ -14,6 +14,7 @@ mod exit;
 mod files;
 mod finding;
 mod language;
+mod nearest;
 mod rewrite;
 mod setup;
 mod table;
@@ -28,8 +29,8 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command, plain_error};
 use crate::commands::{
-    check, convert, debug, doctor, fix, fmt, generate, mcp, run, scan, send, sessions, signal,
-    tokens, trust, view,
+    check, convert, debug, doctor, explain, fix, fmt, generate, mcp, run, scan, send, sessions,
+    signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Completions(arguments) => generate::completions(arguments.shell),
         Command::Man { folder } => generate::pages(folder.as_deref()),
     };

@@ -8,6 +8,7 @@ mod check;
 mod convert;
 mod debug;
 mod doctor;
+mod explain;
 mod limits;
 mod mcp;
 mod model;
@@ -27,6 +28,7 @@ pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs, ServerAccessArgs};
 pub(crate) use model::ModelArgs;
@@ -91,6 +93,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Debug(DebugCommand),
     Doctor(DoctorArgs),
+    Explain(ExplainArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///

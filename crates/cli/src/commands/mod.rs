@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod debug;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod fmt;
 pub(crate) mod generate;

@@ -30,6 +30,7 @@ mod edited;
 mod editing;
 mod example;
 mod expanded;
+mod explain;
 mod failed_turns;
 mod fix;
 mod fmt;
