@@ -93,7 +93,7 @@ pub(crate) struct RenderArgs {
     pub(crate) file: PathBuf,
 
     /// Form of the file [default: by its name and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::parser())]
+    #[arg(long, value_name = "FORM", value_parser = Form::reader_parser())]
     pub(crate) from: Option<Form>,
 
     /// Reasoning effort in the system message [default: medium]

@@ -374,3 +374,26 @@ fn each_conversation_of_a_data_set_is_a_line() {
         );
     }
 }
+
+#[test]
+fn both_conversations_of_a_pair_are_rendered() {
+    let pair = r#"{"prompt":"2+3?","chosen":[{"role":"assistant","content":"5"}],"rejected":[{"role":"assistant","content":"6"}]}"#;
+    let folder = folder(&[("pair.json", pair)]);
+    let named = ["--from", "preference"];
+    for form in [&[][..], &named[..]] {
+        let arguments = [&["tokens", "render", "--bare", "pair.json"], form].concat();
+        let ran = run(folder.path(), arguments);
+        let text = |ids: &str| succeeds(&["decode"], ids);
+        let lines: Vec<String> = ran.stdout.lines().map(text).collect();
+        let conversation = |answer: &str| {
+            format!(
+                "<|start|>user<|message|>2+3?<|end|>\
+                 <|start|>assistant<|channel|>final<|message|>{answer}<|end|>"
+            )
+        };
+        let expected = [conversation("5"), conversation("6")];
+        assert_eq!(lines, expected, "{}", ran.stderr);
+    }
+    let text = run(folder.path(), ["tokens", "render", "--text", "pair.json"]);
+    assert_eq!((text.status, text.stdout.as_str()), (2, ""));
+}

@@ -158,9 +158,10 @@ impl Frames {
         frame.call_id = self.reading.text(object, "call_id")?;
         if frame.call_id.is_none() {
             frame.call_id = self.reading.text(object, "tool_call_id")?;
-            // Messages of 2.0 have no channel, and results are on `commentary`.
+            // Messages of 2.0 have neither: results are on `commentary`, to the assistant.
             if frame.call_id.is_some() && role == FrameRole::Tool && frame.channel.is_none() {
                 frame.channel = Some(Channel::Commentary);
+                frame.to.get_or_insert_with(|| "assistant".to_owned());
             }
         }
         frame.name = self.reading.text(object, "name")?;

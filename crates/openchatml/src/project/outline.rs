@@ -204,8 +204,8 @@ pub fn detect(text: &[u8]) -> Option<JsonFormat> {
 /// 1. Rows without messages: pairs of preference, `input` items and the `output` of Responses,
 ///    instructions, prompts with completions, questions with answers, lists of texts.
 /// 2. A document with `header` is OpenChatML's JSON.
-/// 3. By the first message that decides: `recipient` or contents of a system or developer as
-///    openai-harmony has them; blocks of Anthropic; `from` of `ShareGPT`; a field that only
+/// 3. By the first message that decides: `recipient`, contents of a system or developer, or a list
+///    of texts beside `channel` as openai-harmony has them; blocks of Anthropic; `from` of `ShareGPT`; a field that only
 ///    OpenChatML has; a call, reasoning or an authority of `logue_message`.
 /// 4. `messages` beside a text `system`: Anthropic.
 /// 5. Any other message with `role`: Chat Completions.
@@ -363,6 +363,8 @@ fn of_messages<'t>(
         message.get("recipient").is_some()
             || kinds.contains("system_content")
             || kinds.contains("developer_content")
+            // The content of OpenChatML is a text.
+            || (message.get("channel").is_some() && kinds.contains("text"))
     };
     if messages.iter().any(is_harmony) {
         return Some(JsonFormat::HarmonyJson);

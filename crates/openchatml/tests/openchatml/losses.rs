@@ -1,6 +1,8 @@
 //! What a mapping cannot keep is noted, and what was cut or never called does not come to life.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
+use openchatml::convert::{self, ConvertOptions};
+use openchatml::project::{self, JsonFormat};
 use openchatml::{
     Channel, Dialect, FrameRole, LossKind, LossTarget, frames_from_messages, messages_from_frames,
 };
@@ -294,4 +296,21 @@ fn declared_tools_stay_where_replies_are_moved() {
     let written = openchatml::project::write(&transcript, format, &options).unwrap();
     let read = openchatml::project::read(written.text.as_bytes(), format, &options);
     assert_eq!(read.transcript.tools, transcript.tools, "{}", written.text);
+}
+
+#[test]
+fn a_reply_of_2_0_goes_to_the_assistant_as_in_every_form() {
+    let text = "version: 2.2
+<|start|>assistant to=functions.f call_id=1<|channel|>commentary<|constrain|>json<|message|>{}<|call|>
+<|start|>tool name=functions.f call_id=1 to=assistant<|channel|>commentary<|message|>2<|end|>
+";
+    let options = ConvertOptions::default();
+    let frames = convert::read(text.as_bytes(), None, &options).transcript;
+    for form in JsonFormat::ALL {
+        let written = project::write(&frames, form, &options).unwrap().text;
+        let read = project::read(written.as_bytes(), form, &options).transcript;
+        let recipients: Vec<_> = read.frames.iter().map(|it| it.to.as_deref()).collect();
+        let expected = [Some("functions.f"), Some("assistant")];
+        assert_eq!(recipients, expected, "{form}: {written}");
+    }
 }

@@ -33,7 +33,7 @@ fn providers() {
     run(
         "providers",
         include_str!("../../../../conformance/shapes/providers.md"),
-        5,
+        7,
     );
 }
 

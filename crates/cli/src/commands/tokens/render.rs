@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::RenderArgs;
 use crate::conversion::builtin_tools;
-use crate::conversion::form::{Form, looks_like_json};
+use crate::conversion::form::{Conversation as Read, Form, looks_like_json};
 use crate::exit::{CliError, Exit};
 use crate::files::{folder_of, is_stdin, read_file};
 use crate::setup::failures::rendered;
@@ -39,21 +39,32 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
     let parts = parts(&bytes);
     if parts.len() > 1 && arguments.text {
-        let message = format!("`{name}` contains {} conversations", parts.len());
-        return Err(CliError::new(Exit::Usage, "usage", message)
-            .with_help("omit --text: the ids of each conversation are one line"));
+        return Err(several(&name, parts.len()));
     }
     for (index, part) in parts.iter().enumerate() {
         let name = match parts.len() {
             1 => name.clone(),
             _ => format!("{name}: conversation {}", index + 1),
         };
-        let text = one(arguments, &name, path, part.bytes(&bytes))?;
-        if !print_whole(&text)? {
-            break;
+        let conversations = read(arguments, &name, path, part.bytes(&bytes))?;
+        if conversations.len() > 1 && arguments.text {
+            return Err(several(&name, conversations.len()));
+        }
+        for conversation in conversations {
+            let text = one(arguments, &name, conversation)?;
+            if !print_whole(&text)? {
+                return Ok(Exit::Done);
+            }
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns the refusal of several conversations as one text.
+fn several(name: &str, count: usize) -> CliError {
+    let message = format!("`{name}` contains {count} conversations");
+    CliError::new(Exit::Usage, "usage", message)
+        .with_help("omit --text: the ids of each conversation are one line")
 }
 
 /// Prints a text; returns whether the reader is still there.
@@ -92,14 +103,11 @@ fn parts(bytes: &[u8]) -> Vec<Span> {
 }
 
 /// Renders one conversation.
-fn one(
-    arguments: &RenderArgs,
-    name: &str,
-    path: Option<&Path>,
-    bytes: &[u8],
-) -> Result<String, CliError> {
-    let (transcript, form, losses) = read(arguments, name, path, bytes)?;
-    for loss in &losses {
+fn one(arguments: &RenderArgs, name: &str, read: Read) -> Result<String, CliError> {
+    let Read {
+        transcript, form, ..
+    } = read;
+    for loss in &read.losses {
         note(name, loss);
     }
     if transcript.frames.is_empty() {
@@ -124,12 +132,13 @@ fn note(name: &str, loss: &Loss) {
     print_error(&format!("note: `{name}`: {}\n", escape_line(&loss)));
 }
 
+/// Reads a conversation, or both of a pair of preference.
 fn read(
     arguments: &RenderArgs,
     name: &str,
     path: Option<&Path>,
     bytes: &[u8],
-) -> Result<(Transcript, Form, Vec<Loss>), CliError> {
+) -> Result<Vec<Read>, CliError> {
     let form = match arguments.from {
         Some(form) => Some((form, true)),
         None => Form::detect(path, bytes),
@@ -146,12 +155,12 @@ fn read(
     };
     let options = ConvertOptions::default().with_thinking(true);
     let folder = path.map(folder_of);
-    let read = form.read(bytes, certain, folder.as_deref(), &options);
-    if read.broken {
-        let errors = read.diagnostics.into_iter().filter(Diagnostic::is_error);
+    let mut read = form.read_all(bytes, certain, folder.as_deref(), &options);
+    if let Some(broken) = read.iter_mut().find(|read| read.broken) {
+        let errors = broken.diagnostics.drain(..).filter(Diagnostic::is_error);
         return Err(rendered(name, bytes, &errors.collect::<Vec<_>>()));
     }
-    Ok((read.transcript, read.form, read.losses))
+    Ok(read)
 }
 
 /// Renders the frames alone.

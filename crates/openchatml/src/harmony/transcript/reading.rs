@@ -133,7 +133,18 @@ fn from_conversation(
     frame.channel = channel(message.role, message.channel.as_deref(), index, losses);
     if let Some(content_type) = &message.content_type {
         match content_type.strip_prefix(ControlToken::Constrain.as_str()) {
-            Some(constrained) => frame.constrain = Some(constrained.to_owned()),
+            // The examples of the format have a space there.
+            Some(constrained) => {
+                let word = constrained.trim_start_matches(' ');
+                if word != constrained {
+                    losses.message(
+                        index,
+                        LossKind::SpellingChanged,
+                        "the space before the type of its content dropped",
+                    );
+                }
+                frame.constrain = Some(word.to_owned());
+            }
             None => frame.content_type = Some(content_type.clone()),
         }
     }
