@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chatmd::{WorldError, WorldErrorKind};
 use logue_harness::ErrorBucket;
 use logue_message::ChatMessage;
+use logue_source::DiagnosticCode;
 use logue_tools::BoxFuture;
 
 use crate::agents::response_cache::key_of;
@@ -244,8 +245,12 @@ impl Listener for AgentListener {
 fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
     let is_transient = error.bucket() == ErrorBucket::RetryableTransient;
     let failure = match error {
-        PrepareError::Invalid(_) if !is_transient => {
-            let help = if local {
+        PrepareError::Invalid(invalid) if !is_transient => {
+            let mut errors = invalid.errors().iter();
+            let variable = errors.find(|error| error.code == DiagnosticCode::MdVariable);
+            let help = if let Some(help) = variable.and_then(|error| error.help.first()) {
+                help.clone()
+            } else if local {
                 format!("`logue check {src}` shows what is wrong with it")
             } else {
                 "save it to a file; `logue check` shows what is wrong with it".to_owned()

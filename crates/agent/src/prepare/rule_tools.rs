@@ -76,17 +76,17 @@ impl PromptScope {
         declared(loaded.document(), connected, &mut names)?;
         let mut known = BTreeSet::new();
         let mut waiting = self.agents_of(loaded.document());
-        while let Some((path, text, inside)) = waiting.pop() {
-            if !known.insert(path.clone()) {
+        while let Some(agent) = waiting.pop() {
+            if !known.insert(agent.path.clone()) {
                 continue;
             }
             if known.len() > MAX_AGENTS {
                 return None;
             }
-            let name = path.display().to_string();
-            let loaded = load(&name, &text, &mut inside.files.clone());
+            let name = agent.path.display().to_string();
+            let loaded = load(&name, &agent.text, &mut agent.scope.files.clone());
             declared(loaded.document(), false, &mut names)?;
-            waiting.extend(inside.agents_of(loaded.document()));
+            waiting.extend(agent.scope.agents_of(loaded.document()));
         }
         Some(names)
     }

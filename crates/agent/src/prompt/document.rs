@@ -136,8 +136,12 @@ impl Prompt {
     }
 
     /// Returns the values that variables were given, and that the text does not record.
-    pub fn given_values(&self) -> &BTreeMap<String, String> {
-        &self.variables.unrecorded
+    ///
+    /// Those of variables that only its agents declare are among them.
+    pub fn given_values(&self) -> BTreeMap<String, String> {
+        let mut values = self.variables.of_agents.clone();
+        values.extend(self.variables.unrecorded.clone());
+        values
     }
 
     /// Resolves the spans of the diagnostics: in the document or in its imports.

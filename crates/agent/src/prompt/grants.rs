@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{Document, ExpandedDocument, ReferenceKind, load};
+use logue_source::Span;
 use logue_tools::FileHasher;
 
 use crate::prompt::file_loader::FileLoader;
@@ -11,7 +12,18 @@ use crate::prompt::scope::PromptScope;
 use crate::trust::grant::{Grant, PromptDeclarations};
 
 /// The maximum number of agents in a grant. Agents beyond it are not trusted.
-const MAX_AGENTS: usize = 256;
+pub(crate) const MAX_AGENTS: usize = 256;
+
+/// The prompt of an agent in a file.
+pub(crate) struct AgentFile {
+    /// The span of the element that names it.
+    pub(crate) span: Span,
+    /// The path as the element names it.
+    pub(crate) src: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) scope: PromptScope,
+}
 
 impl PromptScope {
     /// Determines the grant of a document with its imports and agents.
@@ -28,14 +40,17 @@ impl PromptScope {
             ..Grant::default()
         };
         let mut waiting = self.agents_of(loaded.document());
-        while let Some((path, text, inside)) = waiting.pop() {
+        while let Some(agent) = waiting.pop() {
+            let AgentFile {
+                path, text, scope, ..
+            } = agent;
             if grant.agents.len() >= MAX_AGENTS || grant.agents.contains_key(&path) {
                 continue;
             }
             let name = path.display().to_string();
-            let loaded = load(&name, &text, &mut inside.files.clone());
-            let declared = inside.declarations(&loaded, &mut hasher);
-            waiting.extend(inside.agents_of(loaded.document()));
+            let loaded = load(&name, &text, &mut scope.files.clone());
+            let declared = scope.declarations(&loaded, &mut hasher);
+            waiting.extend(scope.agents_of(loaded.document()));
             let declared = declared.with_prompt(&path, &text);
             grant.agents.insert(path, declared);
         }
@@ -54,15 +69,21 @@ impl PromptScope {
             .with_imports(loaded.parts(), folder)
     }
 
-    /// Reads the agents in files that a document names, with the scope of each.
-    pub(crate) fn agents_of(&self, document: &Document) -> Vec<(PathBuf, String, Self)> {
+    /// Reads the agents in files that a document names.
+    pub(crate) fn agents_of(&self, document: &Document) -> Vec<AgentFile> {
         let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
         let named = document.references();
         let named = named.filter(|one| one.local && is_agent(one.kind));
         let read = named.filter_map(|one| {
             let (text, path) = self.files.prompt(one.src).ok()?;
-            let inside = self.inside(path.parent(), &path).ok()?;
-            Some((path, text, inside))
+            let scope = self.inside(path.parent(), &path).ok()?;
+            Some(AgentFile {
+                span: one.span,
+                src: one.src.to_owned(),
+                path,
+                text,
+                scope,
+            })
         });
         read.collect()
     }
@@ -87,7 +108,7 @@ impl PromptScope {
             agents: self.agents.clone(),
             depth: self.depth + 1,
             inherited: self.inherited.clone(),
-            variables: Arc::default(),
+            variables: Arc::clone(&self.variables),
             record: self.record.clone(),
             place: self.place.clone(),
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),

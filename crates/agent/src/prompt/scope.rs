@@ -23,7 +23,7 @@ use tracing::Instrument as _;
 
 use crate::prompt::document::{Prompt, settings_of};
 use crate::prompt::file_loader::{FileLoader, network_is_off};
-use crate::prompt::variables::VariableValues;
+use crate::prompt::variables::{FilledVariables, VariableValues};
 use crate::record::entry::{RecordEntry, RecordKind, entry_key, place_key};
 use crate::record::evaluation_record::EvaluationRecord;
 use crate::turn::budget::Budget;
@@ -133,9 +133,9 @@ impl PromptScope {
         }
     }
 
-    /// Sets the model and settings of the prompt as those that its agents inherit.
+    /// Sets the model, settings and variables of the prompt as those that its agents inherit.
     #[must_use]
-    pub(crate) fn passing_on(&self, config: &Config) -> Self {
+    pub(crate) fn passing_on(&self, config: &Config, filled: &FilledVariables) -> Self {
         let settings = settings_of(config);
         let inherited = match (&self.inherited, &config.model) {
             (Some(inherited), None) => InheritedModel {
@@ -151,8 +151,16 @@ impl PromptScope {
         };
         Self {
             inherited: Some(Arc::new(inherited)),
+            variables: Arc::clone(&filled.for_agents),
             ..self.clone()
         }
+    }
+
+    /// Sets the values of variables.
+    #[must_use]
+    pub(crate) fn with_variables(mut self, values: VariableValues) -> Self {
+        self.variables = Arc::new(values);
+        self
     }
 
     /// Limits and variables of the programs that tools start.
@@ -243,14 +251,17 @@ impl PromptScope {
             return Prompt::unevaluated(loaded);
         }
         let mut document = loaded.document().clone();
-        let (filled, missing) = self.variables.fill(&mut document);
+        let (mut filled, mut missing) = self.variables.fill(&mut document);
+        let none = Config::default();
+        let scope = self.passing_on(document.config().unwrap_or(&none), &filled);
+        if self.depth == 0 {
+            missing.extend(scope.check_agents(&document, &self.variables, &mut filled));
+        }
         if filled.undeclared.is_some() || !missing.is_empty() {
             let evaluation = Evaluation::default();
             let prompt = Prompt::evaluated(loaded, evaluation).with_findings(missing);
             return prompt.with_variables(filled);
         }
-        let none = Config::default();
-        let scope = self.passing_on(document.config().unwrap_or(&none));
         let mut evaluator = Evaluator::new(&document);
         let mut failures = Vec::new();
         let mut numbers = BTreeMap::new();

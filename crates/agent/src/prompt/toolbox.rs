@@ -55,7 +55,7 @@ pub async fn toolbox(
                 }
             }
             _ => {
-                let caller = scope.passing_on(&prompt.config);
+                let caller = scope.passing_on(&prompt.config, &prompt.variables);
                 add(&mut toolbox, declaration, tool(declaration, &caller)?)?;
             }
         }

@@ -1,6 +1,7 @@
 //! The values that a caller gives to the variables of a prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chatmd::Document;
 use logue_source::{Diagnostic, DiagnosticCode};
@@ -16,6 +17,10 @@ pub struct VariableValues {
     environment: BTreeMap<String, String>,
     recorded: BTreeMap<String, String>,
     withheld: BTreeSet<String>,
+    /// The defaults of the callers of an agent.
+    fallbacks: BTreeMap<String, String>,
+    /// Whether these are the values of a caller, of which an agent may declare any.
+    is_of_agent: bool,
 }
 
 impl VariableValues {
@@ -44,6 +49,33 @@ impl VariableValues {
         self.withheld.insert(name.to_owned());
     }
 
+    /// Returns the values for the agents of a document.
+    ///
+    /// Its records take precedence over those of an agent, and its defaults are used last.
+    pub(crate) fn for_agents_of(&self, document: &Document) -> Self {
+        let mut values = self.clone();
+        values.is_of_agent = true;
+        values.withheld.clear();
+        let mut defaults = BTreeMap::new();
+        let mut recorded = BTreeMap::new();
+        for variable in document.variables() {
+            if let Some(value) = &variable.value {
+                recorded.insert(variable.name.clone(), value.clone());
+            }
+            if let Some(default) = &variable.default {
+                let default = || default.clone();
+                defaults
+                    .entry(variable.name.clone())
+                    .or_insert_with(default);
+            }
+        }
+        for (name, value) in recorded {
+            values.recorded.entry(name).or_insert(value);
+        }
+        values.fallbacks.extend(defaults);
+        values
+    }
+
     /// Returns the values for the declared variables of a document.
     pub fn for_document(&self, document: &Document) -> BTreeMap<String, String> {
         let mut values = BTreeMap::new();
@@ -64,19 +96,39 @@ impl VariableValues {
     }
 
     /// Returns a variable of the command that `declared` does not contain.
-    pub(crate) fn undeclared(&self, declared: &BTreeSet<&str>) -> Option<&str> {
-        let mut names = self.set.keys().map(String::as_str);
-        names.find(|name| !declared.contains(name))
+    pub(crate) fn undeclared(&self, declared: &BTreeSet<String>) -> Option<&str> {
+        let mut names = self.set.keys();
+        let name = names.find(|name| !self.is_of_agent && !declared.contains(*name))?;
+        Some(name)
+    }
+
+    /// Returns the values for the declared variables of a document, with records and defaults.
+    fn effective(&self, document: &Document) -> BTreeMap<String, String> {
+        let mut values = document.variable_values();
+        values.extend(self.for_document(document));
+        for variable in document.variables() {
+            if let Some(value) = self.fallbacks.get(&variable.name) {
+                let entry = values.entry(variable.name.clone());
+                entry.or_insert_with(|| value.clone());
+            }
+        }
+        values
+    }
+
+    /// Returns the variables that a document uses without a value.
+    pub(crate) fn missing(&self, document: &Document) -> Vec<String> {
+        let values = self.effective(document);
+        let missing = document.variables_without(&values);
+        missing.map(|variable| variable.name.clone()).collect()
     }
 
     /// Inserts the values into a document; returns errors for the missing ones.
     pub(crate) fn fill(&self, document: &mut Document) -> (FilledVariables, Vec<Diagnostic>) {
-        let declared = document.variables().map(|it| it.name.as_str()).collect();
+        let declared = document.variables().map(|it| it.name.clone()).collect();
         let undeclared = self.undeclared(&declared).map(str::to_owned);
         let given = self.for_document(document);
         let mut unrecorded = given.clone();
-        let mut values = document.variable_values();
-        values.extend(given.clone());
+        let values = self.effective(document);
         let recorded = document.variables().filter_map(|variable| {
             let value = variable.value.as_deref()?;
             Some((variable.name.as_str(), value))
@@ -99,6 +151,8 @@ impl VariableValues {
         let filled = FilledVariables {
             unrecorded,
             undeclared,
+            of_agents: BTreeMap::new(),
+            for_agents: Arc::new(self.for_agents_of(document)),
         };
         (filled, missing)
     }
@@ -111,4 +165,8 @@ pub(crate) struct FilledVariables {
     pub(crate) unrecorded: BTreeMap<String, String>,
     /// A variable of the command that the document does not declare.
     pub(crate) undeclared: Option<String>,
+    /// Values of the caller for variables that agents declare.
+    pub(crate) of_agents: BTreeMap<String, String>,
+    /// The values for the agents of the prompt.
+    pub(crate) for_agents: Arc<VariableValues>,
 }

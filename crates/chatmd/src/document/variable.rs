@@ -120,25 +120,32 @@ impl Document {
         }
     }
 
-    /// Returns an error for each variable that a message uses and that has no value.
-    pub fn missing_values(&self, values: &BTreeMap<String, String>) -> Vec<Diagnostic> {
+    /// Returns the variables that a message uses and that have no value, each once.
+    pub fn variables_without<'d>(
+        &'d self,
+        values: &'d BTreeMap<String, String>,
+    ) -> impl Iterator<Item = &'d Variable> {
         let mut used = BTreeSet::new();
         self.each_placeholder(|name, _| {
             used.insert(name.to_owned());
         });
         let mut reported = BTreeSet::new();
-        let missing = self.variables().filter(|variable| {
+        self.variables().filter(move |variable| {
             used.contains(&variable.name)
                 && !values.contains_key(&variable.name)
                 && reported.insert(&variable.name)
-        });
+        })
+    }
+
+    /// Returns an error for each variable that a message uses and that has no value.
+    pub fn missing_values(&self, values: &BTreeMap<String, String>) -> Vec<Diagnostic> {
         let error = |variable: &Variable| {
             let name = &variable.name;
             let message = format!("the variable `{name}` has no value");
             Diagnostic::error(DiagnosticCode::MdVariable, message, variable.span)
                 .with_help(format!("pass --var {name}=VALUE, or add a `default`"))
         };
-        missing.map(error).collect()
+        self.variables_without(values).map(error).collect()
     }
 
     /// Calls `found` with the name and the text of each placeholder in a message.

@@ -39,7 +39,9 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
             }
         }
         PrepareError::UnknownVariable { name } => CliError::new(Exit::Usage, "usage", message)
-            .with_help(format!("declare it in the prompt: `<var name=\"{name}\"/>`")),
+            .with_help(format!(
+                "declare it in the prompt, or in the prompt of an agent: `<var name=\"{name}\"/>`"
+            )),
         PrepareError::NoApprover => no_approver(),
         PrepareError::ResultRequired { tool, call_id, .. } => {
             CliError::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(

@@ -242,7 +242,7 @@ impl Agent {
             drop(self.record.set(record));
         }
         if input.transcript.is_none() {
-            self.note_values(prepared.prompt.given_values(), command.settings);
+            self.note_values(&prepared.prompt.given_values(), command.settings);
         }
         command
             .output
