@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
+use crate::document::fields::Fields;
 use crate::document::provenance::{HISTORY_ID, SOURCE_CONTEXT};
 use crate::findings::Findings;
 use crate::suggest::suggest;
@@ -29,24 +30,44 @@ const FLAGS: &[&str] = &[
 /// Values that appear to disable a flag.
 const OFF: &[&str] = &["false", "no", "off", "0"];
 
-/// Reports attributes of an element without their apparent effect.
+/// Reads the attributes of an element, and reports those without their apparent effect.
 ///
-/// Skips a tag that has an error.
-pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
+/// Reports nothing for a tag that has an error.
+pub(super) fn read<'t>(node: ElementNode<'t>, findings: &mut Findings) -> Fields<'t> {
+    let mut fields = Fields::new(node);
+    let known = known(node.tag());
+    let is_known = |name: &str| {
+        known.contains(&name)
+            // Written by other programs, and kept.
+            || node.tag().is_entry() && [HISTORY_ID, SOURCE_CONTEXT].contains(&name)
+    };
+    // An entry is read like a `<msg>`, although some of its attributes are reported then.
+    let is_read = |name: &str| node.tag().is_entry() && self::known(Tag::Msg).contains(&name);
     if node.has_tag_error() {
-        return;
+        for attribute in node.attributes() {
+            if is_known(attribute.name()) || is_read(attribute.name()) {
+                fields.set(attribute);
+            }
+        }
+        return fields;
     }
-    let mut seen: BTreeMap<&str, Attribute<'_>> = BTreeMap::new();
+    let mut unknown_names: BTreeMap<&str, Attribute<'_>> = BTreeMap::new();
     for attribute in node.attributes() {
         let name = attribute.name();
-        let first = seen.insert(name, attribute);
-        if let Some(first) = first {
-            if first.value() != attribute.value() {
-                findings.push(repeated(first, attribute));
+        let is_known = is_known(name);
+        let earlier = if is_known {
+            fields.set(attribute)
+        } else {
+            if is_read(name) {
+                fields.set(attribute);
             }
-        } else if node.tag().is_entry() && [HISTORY_ID, SOURCE_CONTEXT].contains(&name) {
-            // Written by other programs, and kept.
-        } else if !known(node.tag()).contains(&name) {
+            unknown_names.insert(name, attribute)
+        };
+        if let Some(earlier) = earlier {
+            if earlier.value() != attribute.value() {
+                findings.push(repeated(earlier, attribute));
+            }
+        } else if !is_known {
             findings.push_with(DiagnosticCode::UnknownAttribute, || {
                 unknown(node.tag(), attribute)
             });
@@ -54,8 +75,15 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
             findings.push(flag(attribute));
         }
     }
+    check(&fields, findings);
+    fields
+}
+
+/// Reports an empty model name, and a status without effect.
+fn check(fields: &Fields<'_>, findings: &mut Findings) {
+    let node = fields.node;
     if node.tag() == Tag::Config
-        && let Some(model) = seen.get("model")
+        && let Some(model) = fields.attribute("model")
         && is_blank(&model.value())
     {
         findings.push(
@@ -69,12 +97,12 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
     }
     let is_answer = match node.tag() {
         Tag::Assistant => true,
-        Tag::Msg => node.value("role").as_deref() == Some("assistant"),
+        Tag::Msg => fields.value("role").as_deref() == Some("assistant"),
         _ => false,
     };
     if is_answer
-        && let Some(status) = seen.get("status")
-        && !seen.contains_key("id")
+        && let Some(status) = fields.attribute("status")
+        && !fields.has("id")
     {
         findings.push(
             Diagnostic::warning(

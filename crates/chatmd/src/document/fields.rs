@@ -1,5 +1,7 @@
 //! Values of attributes, with the errors for missing and malformed ones.
 
+use std::borrow::Cow;
+
 use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::findings::Findings;
@@ -7,16 +9,60 @@ use crate::syntax::attributes::Attribute;
 use crate::syntax::tree::ElementNode;
 use crate::syntax::whitespace::is_blank;
 
-pub(super) fn required(
-    node: ElementNode<'_>,
-    name: &str,
-    findings: &mut Findings,
-) -> Option<String> {
-    let value = text(node, name);
-    if value.is_none() {
-        findings.push(missing(node, name, &format!("`{name}=\"…\"`")));
+/// An element with its effective attributes, which are parsed once.
+pub(super) struct Fields<'t> {
+    pub(super) node: ElementNode<'t>,
+    /// The last attribute of each valid name; few, however many the element has.
+    attributes: Vec<Attribute<'t>>,
+}
+
+impl<'t> Fields<'t> {
+    pub(super) fn new(node: ElementNode<'t>) -> Self {
+        Self {
+            node,
+            attributes: Vec::new(),
+        }
     }
-    value
+
+    /// Sets the effective attribute of a valid name, and returns the earlier one.
+    pub(super) fn set(&mut self, attribute: Attribute<'t>) -> Option<Attribute<'t>> {
+        let name = attribute.name();
+        let mut attributes = self.attributes.iter_mut();
+        if let Some(earlier) = attributes.find(|earlier| earlier.name() == name) {
+            return Some(std::mem::replace(earlier, attribute));
+        }
+        self.attributes.push(attribute);
+        None
+    }
+
+    /// Returns the last attribute of that name, which is the effective one.
+    pub(super) fn attribute(&self, name: &str) -> Option<Attribute<'t>> {
+        let mut attributes = self.attributes.iter();
+        attributes
+            .find(|attribute| attribute.name() == name)
+            .copied()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.attribute(name).is_some()
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<Cow<'t, str>> {
+        self.attribute(name).map(|attribute| attribute.value())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.value(name).map(Cow::into_owned)
+    }
+
+    /// Returns a value; reports a missing one.
+    pub(super) fn required(&self, name: &str, findings: &mut Findings) -> Option<String> {
+        let value = self.text(name);
+        if value.is_none() {
+            findings.push(missing(self.node, name, &format!("`{name}=\"…\"`")));
+        }
+        value
+    }
 }
 
 pub(super) fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diagnostic {
@@ -31,7 +77,7 @@ pub(super) fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diag
 }
 
 pub(super) fn text(node: ElementNode<'_>, name: &str) -> Option<String> {
-    node.value(name).map(std::borrow::Cow::into_owned)
+    node.value(name).map(Cow::into_owned)
 }
 
 /// Returns the `src` of an element; reports an empty or missing one.

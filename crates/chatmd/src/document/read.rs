@@ -14,9 +14,9 @@ use crate::document::element::{
     Document, Element, MessageElement, MessageRole, ReasoningElement, Summary, ToolCallElement,
     ToolResponseElement,
 };
-use crate::document::fields::{missing, required, text};
+use crate::document::fields::{Fields, missing};
 use crate::document::ignored::{dropped, no_content};
-use crate::document::provenance;
+use crate::document::provenance::{self, HISTORY_ID};
 use crate::document::read_config::config;
 use crate::document::read_content::{Place, content};
 use crate::document::read_import::{import, literal};
@@ -61,10 +61,13 @@ impl Document {
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
     let mut findings = Findings::default();
     let mut elements = Vec::new();
+    let mut has_history = false;
     for node in tree.elements() {
-        elements.extend(element(node, &mut findings));
+        elements.extend(element(node, &mut has_history, &mut findings));
     }
-    provenance::check(tree, &mut findings);
+    if has_history {
+        provenance::check(tree, &mut findings);
+    }
     sibling_namespaces(&elements, &mut findings);
     (Document { elements }, findings)
 }
@@ -93,31 +96,35 @@ fn sibling_namespaces(elements: &[Element], findings: &mut Findings) {
     }
 }
 
-fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
-    let is_strict =
-        node.tag() == Tag::Tool && is_shell_tool(node) || node.tag().is_ochat_declaration();
-    if !is_strict && !matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) {
-        attribute_rules::check(node, findings);
-    }
+fn element(
+    node: ElementNode<'_>,
+    has_history: &mut bool,
+    findings: &mut Findings,
+) -> Option<Element> {
     match node.tag() {
         Tag::Config => {
+            attribute_rules::read(node, findings);
             no_content(node, findings);
             Some(Element::Config(config(node, findings)))
         }
-        Tag::Tool => read_tool(node, findings).map(Element::Tool),
-        Tag::Var => {
-            no_content(node, findings);
-            read_variable(node, findings).map(Element::Variable)
+        Tag::Tool => {
+            if !is_shell_tool(node) {
+                attribute_rules::read(node, findings);
+            }
+            read_tool(node, findings).map(Element::Tool)
         }
-        Tag::User => Some(message(node, MessageRole::User, findings)),
-        Tag::Assistant => Some(message(node, MessageRole::Assistant, findings)),
-        Tag::System => Some(message(node, MessageRole::System, findings)),
-        Tag::Developer => Some(message(node, MessageRole::Developer, findings)),
-        Tag::Msg => msg(node, findings),
-        Tag::ToolCall => tool_call(node, findings),
-        Tag::ToolResponse => Some(tool_response(node, findings)),
-        Tag::Reasoning => Some(Element::Reasoning(reasoning(node, findings))),
+        Tag::Var => {
+            let fields = attribute_rules::read(node, findings);
+            no_content(node, findings);
+            read_variable(&fields, findings).map(Element::Variable)
+        }
+        tag if tag.is_entry() => {
+            let fields = attribute_rules::read(node, findings);
+            *has_history |= fields.has(HISTORY_ID);
+            entry(&fields, findings)
+        }
         Tag::Import => {
+            attribute_rules::read(node, findings);
             no_content(node, findings);
             Some(Element::Import(import(node, findings)))
         }
@@ -127,11 +134,12 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         }
         Tag::ShellAccess => read_shell_access(node, findings).map(Element::ShellAccess),
         // The lexer recognises these inside a `<tool>` only.
-        Tag::Read | Tag::Command | Tag::Arg | Tag::SecretArg | Tag::PathArg | Tag::Arguments => {
+        tag if tag.is_tool_part() => {
+            attribute_rules::read(node, findings);
             findings.push(dropped(node, "a document"));
             None
         }
-        tag @ (Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) => {
+        tag => {
             let parent = if tag == Tag::Summary {
                 "a `<reasoning>`"
             } else {
@@ -150,7 +158,23 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
     }
 }
 
-fn message(node: ElementNode<'_>, role: MessageRole, findings: &mut Findings) -> Element {
+/// Reads an entry of the conversation.
+fn entry(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+    match fields.node.tag() {
+        Tag::User => Some(message(fields, MessageRole::User, findings)),
+        Tag::Assistant => Some(message(fields, MessageRole::Assistant, findings)),
+        Tag::System => Some(message(fields, MessageRole::System, findings)),
+        Tag::Developer => Some(message(fields, MessageRole::Developer, findings)),
+        Tag::Msg => msg(fields, findings),
+        Tag::ToolCall => tool_call(fields, findings),
+        Tag::ToolResponse => Some(tool_response(fields, findings)),
+        Tag::Reasoning => Some(Element::Reasoning(reasoning(fields, findings))),
+        _ => None,
+    }
+}
+
+fn message(fields: &Fields<'_>, role: MessageRole, findings: &mut Findings) -> Element {
+    let node = fields.node;
     let place = match role {
         MessageRole::Assistant => Place::WithoutImports,
         MessageRole::User | MessageRole::System | MessageRole::Developer => Place::WithImports,
@@ -160,18 +184,19 @@ fn message(node: ElementNode<'_>, role: MessageRole, findings: &mut Findings) ->
         opener: node.opener(),
         tag: node.tag(),
         role,
-        id: text(node, "id"),
-        status: text(node, "status"),
-        name: text(node, "name"),
-        phase: text(node, "phase"),
-        signature: text(node, "signature"),
-        continued: node.has("continued"),
+        id: fields.text("id"),
+        status: fields.text("status"),
+        name: fields.text("name"),
+        phase: fields.text("phase"),
+        signature: fields.text("signature"),
+        continued: fields.has("continued"),
         content: content(node, place, findings),
     })
 }
 
-fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
-    let Some(role) = node.attribute("role") else {
+fn msg(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+    let node = fields.node;
+    let Some(role) = fields.attribute("role") else {
         findings.push(missing(node, "role", "`role=\"user\"`"));
         return None;
     };
@@ -180,8 +205,8 @@ fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         "assistant" => MessageRole::Assistant,
         "system" => MessageRole::System,
         "developer" => MessageRole::Developer,
-        "tool" if node.has("tool_call") => return tool_call(node, findings),
-        "tool" => return Some(tool_response(node, findings)),
+        "tool" if fields.has("tool_call") => return tool_call(fields, findings),
+        "tool" => return Some(tool_response(fields, findings)),
         other => {
             findings.push(
                 Diagnostic::error(
@@ -195,13 +220,14 @@ fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             return None;
         }
     };
-    Some(message(node, role, findings))
+    Some(message(fields, role, findings))
 }
 
-fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
+fn tool_call(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+    let node = fields.node;
     let content = content(node, Place::WithoutImports, findings);
-    let tool_call_id = required(node, "tool_call_id", findings);
-    let function_name = required(node, "function_name", findings);
+    let tool_call_id = fields.required("tool_call_id", findings);
+    let function_name = fields.required("function_name", findings);
     if content.is_empty() {
         findings.push(
             Diagnostic::error(
@@ -220,33 +246,35 @@ fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> 
         tag: node.tag(),
         tool_call_id: tool_call_id?,
         function_name: function_name?,
-        kind: call_kind(node),
-        id: text(node, "id"),
-        signature: text(node, "signature"),
+        kind: call_kind(fields),
+        id: fields.text("id"),
+        signature: fields.text("signature"),
         content,
     }))
 }
 
-fn tool_response(node: ElementNode<'_>, findings: &mut Findings) -> Element {
+fn tool_response(fields: &Fields<'_>, findings: &mut Findings) -> Element {
+    let node = fields.node;
     Element::ToolResponse(ToolResponseElement {
         span: node.span(),
         opener: node.opener(),
         tag: node.tag(),
-        tool_call_id: required(node, "tool_call_id", findings),
-        kind: call_kind(node),
-        id: text(node, "id"),
+        tool_call_id: fields.required("tool_call_id", findings),
+        kind: call_kind(fields),
+        id: fields.text("id"),
         content: content(node, Place::WithoutImports, findings),
     })
 }
 
-fn call_kind(node: ElementNode<'_>) -> CallKind {
-    match node.value("type").as_deref() {
+fn call_kind(fields: &Fields<'_>) -> CallKind {
+    match fields.value("type").as_deref() {
         Some("custom_tool_call") => CallKind::Custom,
         _ => CallKind::Function,
     }
 }
 
-fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> ReasoningElement {
+fn reasoning(fields: &Fields<'_>, findings: &mut Findings) -> ReasoningElement {
+    let node = fields.node;
     let mut summaries = Vec::new();
     for child in node.children() {
         match child {
@@ -267,18 +295,18 @@ fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> ReasoningElement
     }
     ReasoningElement {
         span: node.span(),
-        id: required(node, "id", findings),
-        provider_id: node.has("provider_id"),
-        status: text(node, "status"),
-        signature: text(node, "signature"),
-        encrypted: text(node, "encrypted"),
-        continued: node.has("continued"),
+        id: fields.required("id", findings),
+        provider_id: fields.has("provider_id"),
+        status: fields.text("status"),
+        signature: fields.text("signature"),
+        encrypted: fields.text("encrypted"),
+        continued: fields.has("continued"),
         summaries,
     }
 }
 
 fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
-    attribute_rules::check(node, findings);
+    attribute_rules::read(node, findings);
     let mut only_text = true;
     let mut text = String::new();
     let mut payload = String::new();

@@ -73,8 +73,10 @@ fn items<'t>(
             Child::Node(inner) => inner,
         };
         match inner.tag() {
-            Tag::Doc | Tag::Img | Tag::Agent => attribute_rules::check(inner, findings),
-            Tag::Import if place == Place::WithImports => attribute_rules::check(inner, findings),
+            Tag::Doc | Tag::Img | Tag::Agent => drop(attribute_rules::read(inner, findings)),
+            Tag::Import if place == Place::WithImports => {
+                drop(attribute_rules::read(inner, findings));
+            }
             _ => {}
         }
         match inner.tag() {

@@ -10,10 +10,9 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::document::content::{ContentItem, Text};
 use crate::document::element::{Document, Element};
-use crate::document::fields::{required, text};
+use crate::document::fields::Fields;
 use crate::findings::Findings;
 use crate::suggest::suggest;
-use crate::syntax::tree::ElementNode;
 
 /// A `<var>`: the declaration of a variable, or the record of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +31,11 @@ pub struct Variable {
 }
 
 /// Reads a `<var>`; `None` if its name is invalid.
-pub(super) fn read_variable(node: ElementNode<'_>, findings: &mut Findings) -> Option<Variable> {
-    let name = required(node, "name", findings)?;
+pub(super) fn read_variable(fields: &Fields<'_>, findings: &mut Findings) -> Option<Variable> {
+    let node = fields.node;
+    let name = fields.required("name", findings)?;
     if !is_name(&name) {
-        let place = node
+        let place = fields
             .attribute("name")
             .map_or(node.opener(), |it| it.place());
         findings.push(
@@ -52,9 +52,9 @@ pub(super) fn read_variable(node: ElementNode<'_>, findings: &mut Findings) -> O
     Some(Variable {
         span: node.span(),
         name,
-        default: text(node, "default"),
-        value: text(node, "value"),
-        description: text(node, "description"),
+        default: fields.text("default"),
+        value: fields.text("value"),
+        description: fields.text("description"),
     })
 }
 
