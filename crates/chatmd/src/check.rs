@@ -18,14 +18,21 @@ use crate::syntax::tree::Tree;
 /// assert_eq!(findings[0].code.as_str(), "content-dropped");
 /// ```
 pub fn check(text: &str) -> Vec<Diagnostic> {
-    check_tree(&parse(text)).1
+    let tree = parse(text);
+    let (document, of_view) = Document::without_texts(&tree);
+    findings(&tree, &document, of_view)
 }
 
 /// Returns the typed view of a parsed text and all findings, like [`check`].
 pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
     let (document, of_view) = Document::from_tree(tree);
-    let of_history = tool_use::check(&document);
+    let findings = findings(tree, &document, of_view);
+    (document, findings)
+}
+
+fn findings(tree: &Tree<'_>, document: &Document, of_view: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let of_history = tool_use::check(document);
     let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
     findings.sort_by_key(|finding| finding.primary.start);
-    (document, findings)
+    findings
 }

@@ -1,12 +1,14 @@
 //! Warnings about content that the model does not receive.
 
+use std::fmt::Display;
+
 use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::findings::Findings;
 use crate::syntax::tree::{Child, ElementNode};
 
 /// Returns the warning that a nested element is not sent to the model.
-pub(super) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
+pub(super) fn dropped(node: ElementNode<'_>, within: impl Display) -> Diagnostic {
     let tag = node.tag();
     let written = if node.is_self_closing() {
         format!("<{tag} …/>")
@@ -28,7 +30,7 @@ pub(super) fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
     let tag = node.tag();
     for child in node.children() {
         match child {
-            Child::Node(inner) => findings.push(dropped(inner, &format!("`<{tag}>`"))),
+            Child::Node(inner) => findings.push(dropped(inner, format_args!("`<{tag}>`"))),
             Child::Text(run) if run.is_blank() => {}
             Child::Text(run) => findings.push(
                 Diagnostic::warning(

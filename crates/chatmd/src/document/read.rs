@@ -18,7 +18,7 @@ use crate::document::fields::{Fields, missing};
 use crate::document::ignored::{dropped, no_content};
 use crate::document::provenance::{self, HISTORY_ID};
 use crate::document::read_config::config;
-use crate::document::read_content::{Place, content};
+use crate::document::read_content::{Place, Texts, content};
 use crate::document::read_import::{import, literal};
 use crate::document::read_tool::read_tool;
 use crate::document::script;
@@ -27,6 +27,7 @@ use crate::document::shell_tool::is_shell_tool;
 use crate::document::variable::read_variable;
 use crate::findings::Findings;
 use crate::syntax::advice::{FIX, RAW_SUMMARY};
+use crate::syntax::lexer::TokenKind;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{Child, ElementNode, Tree};
 
@@ -55,15 +56,40 @@ impl Document {
         document_checks::check(&document, &mut findings);
         (document, findings.finish())
     }
+
+    /// Reads a view for its findings, which are those of [`Document::from_tree`].
+    ///
+    /// Its texts are empty, unless findings depend on them: placeholders are compared with declared
+    /// variables.
+    pub(crate) fn without_texts(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
+        let has_variables = tree.tokens().any(|token| {
+            matches!(
+                token.kind,
+                TokenKind::Open(Tag::Var) | TokenKind::Empty(Tag::Var)
+            )
+        });
+        let texts = if has_variables {
+            Texts::Copied
+        } else {
+            Texts::Omitted
+        };
+        let (document, mut findings) = elements(tree, texts);
+        document_checks::check(&document, &mut findings);
+        (document, findings.finish())
+    }
 }
 
 /// Reads the typed view of a tree, without checks across elements.
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
+    elements(tree, Texts::Copied)
+}
+
+fn elements(tree: &Tree<'_>, texts: Texts) -> (Document, Findings) {
     let mut findings = Findings::default();
     let mut elements = Vec::new();
     let mut has_history = false;
     for node in tree.elements() {
-        elements.extend(element(node, &mut has_history, &mut findings));
+        elements.extend(element(node, texts, &mut has_history, &mut findings));
     }
     if has_history {
         provenance::check(tree, &mut findings);
@@ -98,6 +124,7 @@ fn sibling_namespaces(elements: &[Element], findings: &mut Findings) {
 
 fn element(
     node: ElementNode<'_>,
+    texts: Texts,
     has_history: &mut bool,
     findings: &mut Findings,
 ) -> Option<Element> {
@@ -121,7 +148,7 @@ fn element(
         tag if tag.is_entry() => {
             let fields = attribute_rules::read(node, findings);
             *has_history |= fields.has(HISTORY_ID);
-            entry(&fields, findings)
+            entry(&fields, texts, findings)
         }
         Tag::Import => {
             attribute_rules::read(node, findings);
@@ -159,21 +186,26 @@ fn element(
 }
 
 /// Reads an entry of the conversation.
-fn entry(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+fn entry(fields: &Fields<'_>, texts: Texts, findings: &mut Findings) -> Option<Element> {
     match fields.node.tag() {
-        Tag::User => Some(message(fields, MessageRole::User, findings)),
-        Tag::Assistant => Some(message(fields, MessageRole::Assistant, findings)),
-        Tag::System => Some(message(fields, MessageRole::System, findings)),
-        Tag::Developer => Some(message(fields, MessageRole::Developer, findings)),
-        Tag::Msg => msg(fields, findings),
-        Tag::ToolCall => tool_call(fields, findings),
-        Tag::ToolResponse => Some(tool_response(fields, findings)),
-        Tag::Reasoning => Some(Element::Reasoning(reasoning(fields, findings))),
+        Tag::User => Some(message(fields, MessageRole::User, texts, findings)),
+        Tag::Assistant => Some(message(fields, MessageRole::Assistant, texts, findings)),
+        Tag::System => Some(message(fields, MessageRole::System, texts, findings)),
+        Tag::Developer => Some(message(fields, MessageRole::Developer, texts, findings)),
+        Tag::Msg => msg(fields, texts, findings),
+        Tag::ToolCall => tool_call(fields, texts, findings),
+        Tag::ToolResponse => Some(tool_response(fields, texts, findings)),
+        Tag::Reasoning => Some(Element::Reasoning(reasoning(fields, texts, findings))),
         _ => None,
     }
 }
 
-fn message(fields: &Fields<'_>, role: MessageRole, findings: &mut Findings) -> Element {
+fn message(
+    fields: &Fields<'_>,
+    role: MessageRole,
+    texts: Texts,
+    findings: &mut Findings,
+) -> Element {
     let node = fields.node;
     let place = match role {
         MessageRole::Assistant => Place::WithoutImports,
@@ -190,11 +222,11 @@ fn message(fields: &Fields<'_>, role: MessageRole, findings: &mut Findings) -> E
         phase: fields.text("phase"),
         signature: fields.text("signature"),
         continued: fields.has("continued"),
-        content: content(node, place, findings),
+        content: content(node, place, texts, findings),
     })
 }
 
-fn msg(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+fn msg(fields: &Fields<'_>, texts: Texts, findings: &mut Findings) -> Option<Element> {
     let node = fields.node;
     let Some(role) = fields.attribute("role") else {
         findings.push(missing(node, "role", "`role=\"user\"`"));
@@ -205,8 +237,8 @@ fn msg(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
         "assistant" => MessageRole::Assistant,
         "system" => MessageRole::System,
         "developer" => MessageRole::Developer,
-        "tool" if fields.has("tool_call") => return tool_call(fields, findings),
-        "tool" => return Some(tool_response(fields, findings)),
+        "tool" if fields.has("tool_call") => return tool_call(fields, texts, findings),
+        "tool" => return Some(tool_response(fields, texts, findings)),
         other => {
             findings.push(
                 Diagnostic::error(
@@ -220,12 +252,12 @@ fn msg(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
             return None;
         }
     };
-    Some(message(fields, role, findings))
+    Some(message(fields, role, texts, findings))
 }
 
-fn tool_call(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
+fn tool_call(fields: &Fields<'_>, texts: Texts, findings: &mut Findings) -> Option<Element> {
     let node = fields.node;
-    let content = content(node, Place::WithoutImports, findings);
+    let content = content(node, Place::WithoutImports, texts, findings);
     let tool_call_id = fields.required("tool_call_id", findings);
     let function_name = fields.required("function_name", findings);
     if content.is_empty() {
@@ -253,7 +285,7 @@ fn tool_call(fields: &Fields<'_>, findings: &mut Findings) -> Option<Element> {
     }))
 }
 
-fn tool_response(fields: &Fields<'_>, findings: &mut Findings) -> Element {
+fn tool_response(fields: &Fields<'_>, texts: Texts, findings: &mut Findings) -> Element {
     let node = fields.node;
     Element::ToolResponse(ToolResponseElement {
         span: node.span(),
@@ -262,7 +294,7 @@ fn tool_response(fields: &Fields<'_>, findings: &mut Findings) -> Element {
         tool_call_id: fields.required("tool_call_id", findings),
         kind: call_kind(fields),
         id: fields.text("id"),
-        content: content(node, Place::WithoutImports, findings),
+        content: content(node, Place::WithoutImports, texts, findings),
     })
 }
 
@@ -273,13 +305,13 @@ fn call_kind(fields: &Fields<'_>) -> CallKind {
     }
 }
 
-fn reasoning(fields: &Fields<'_>, findings: &mut Findings) -> ReasoningElement {
+fn reasoning(fields: &Fields<'_>, texts: Texts, findings: &mut Findings) -> ReasoningElement {
     let node = fields.node;
     let mut summaries = Vec::new();
     for child in node.children() {
         match child {
             Child::Node(inner) if inner.tag() == Tag::Summary => {
-                summaries.push(summary(inner, findings));
+                summaries.push(summary(inner, texts, findings));
             }
             Child::Node(inner) => findings.push(dropped(inner, "`<reasoning>`")),
             Child::Text(run) if run.is_blank() => {}
@@ -305,7 +337,7 @@ fn reasoning(fields: &Fields<'_>, findings: &mut Findings) -> ReasoningElement {
     }
 }
 
-fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
+fn summary(node: ElementNode<'_>, texts: Texts, findings: &mut Findings) -> Summary {
     attribute_rules::read(node, findings);
     let mut only_text = true;
     let mut text = String::new();
@@ -313,6 +345,7 @@ fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
     let mut has_payload = false;
     for child in node.children() {
         match child {
+            Child::Text(_) if texts == Texts::Omitted => {}
             Child::Text(run) => {
                 text.push_str(&run.content());
                 match run.payload() {

@@ -24,42 +24,74 @@ pub(crate) enum Place {
     WithoutImports,
 }
 
+/// The treatment of texts in content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// Texts are copied.
+    Copied,
+    /// Texts are empty, for findings without the view.
+    Omitted,
+}
+
 /// Reads the content of an element.
 pub(crate) fn content(
     node: ElementNode<'_>,
     place: Place,
+    texts: Texts,
     findings: &mut Findings,
 ) -> Vec<ContentItem> {
-    let within = format!("`<{}>`", node.tag());
     let within = Within {
-        what: &within,
+        parent: Parent::Element(node.tag()),
         mended: true,
+        place,
+        texts,
     };
-    items(node.children(), within, place, 0, findings)
+    items(node.children(), within, 0, findings)
 }
 
 /// Reads the content that an imported text contributes to a message.
 pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<ContentItem> {
     let within = Within {
-        what: "a text that a message imports",
+        parent: Parent::Import,
         mended: false,
+        place: Place::WithImports,
+        texts: Texts::Copied,
     };
-    items(tree.content(), within, Place::WithImports, 0, findings)
+    items(tree.content(), within, 0, findings)
+}
+
+/// The parent of content, and the treatment of its items.
+#[derive(Clone, Copy)]
+struct Within {
+    parent: Parent,
+    /// Whether a repair turns elements without a meaning there into text.
+    mended: bool,
+    place: Place,
+    texts: Texts,
 }
 
 /// The parent of content, as reports name it.
 #[derive(Clone, Copy)]
-struct Within<'a> {
-    what: &'a str,
-    /// Whether a repair turns elements without a meaning there into text.
-    mended: bool,
+enum Parent {
+    /// An element.
+    Element(Tag),
+    /// A text that a message imports.
+    Import,
+}
+
+impl std::fmt::Display for Parent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Element(tag) => write!(f, "`<{tag}>`"),
+            Self::Import => f.write_str("a text that a message imports"),
+        }
+    }
 }
 
 /// Reads items; recursion ends at [`MAX_AGENT_DEPTH`].
 fn items<'t>(
     children: impl Iterator<Item = Child<'t>>,
-    within: Within<'_>,
-    place: Place,
+    within: Within,
     depth: usize,
     findings: &mut Findings,
 ) -> Vec<ContentItem> {
@@ -67,14 +99,14 @@ fn items<'t>(
     for child in children {
         let inner = match child {
             Child::Text(run) => {
-                items.push(ContentItem::Text(text(run)));
+                items.push(ContentItem::Text(text(run, within.texts)));
                 continue;
             }
             Child::Node(inner) => inner,
         };
         match inner.tag() {
             Tag::Doc | Tag::Img | Tag::Agent => drop(attribute_rules::read(inner, findings)),
-            Tag::Import if place == Place::WithImports => {
+            Tag::Import if within.place == Place::WithImports => {
                 drop(attribute_rules::read(inner, findings));
             }
             _ => {}
@@ -109,16 +141,11 @@ fn items<'t>(
             Tag::Agent => {
                 let src = source(inner, findings);
                 let within = Within {
-                    what: "`<agent>`",
+                    parent: Parent::Element(Tag::Agent),
+                    place: Place::WithImports,
                     ..within
                 };
-                let content = self::items(
-                    inner.children(),
-                    within,
-                    Place::WithImports,
-                    depth + 1,
-                    findings,
-                );
+                let content = self::items(inner.children(), within, depth + 1, findings);
                 items.push(ContentItem::Agent(AgentElement {
                     span: inner.span(),
                     src,
@@ -126,7 +153,7 @@ fn items<'t>(
                     content,
                 }));
             }
-            Tag::Import if place == Place::WithImports => {
+            Tag::Import if within.place == Place::WithImports => {
                 stub(inner, findings);
                 items.push(ContentItem::Import(import(inner, findings)));
             }
@@ -137,7 +164,7 @@ fn items<'t>(
                 placeholders: Vec::new(),
             })),
             _ => {
-                let warning = dropped(inner, within.what);
+                let warning = dropped(inner, within.parent);
                 findings.push(if within.mended {
                     warning.with_help(FIX)
                 } else {
@@ -149,7 +176,15 @@ fn items<'t>(
     items
 }
 
-fn text(run: TextRun<'_>) -> Text {
+fn text(run: TextRun<'_>, texts: Texts) -> Text {
+    if texts == Texts::Omitted {
+        return Text {
+            span: run.span(),
+            text: String::new(),
+            payload: None,
+            placeholders: Vec::new(),
+        };
+    }
     Text {
         span: run.span(),
         text: run.content().into_owned(),

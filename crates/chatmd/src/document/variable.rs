@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
+use memchr::memmem;
 
 use crate::document::content::{ContentItem, Text};
 use crate::document::element::{Document, Element};
@@ -252,7 +253,7 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let start = at + text.get(at..)?.find("{{")?;
+            let start = at + memmem::find(text.as_bytes().get(at..)?, b"{{")?;
             let inside = text.get(start + 2..)?;
             let length = inside
                 .bytes()

@@ -1,6 +1,6 @@
 //! A tree prints its text unchanged, in linear time and at any depth.
 
-use chatmd::{Document, MemoryWorld, TokenKind, check, evaluate, parse};
+use chatmd::{Document, MemoryWorld, TokenKind, check, check_tree, evaluate, parse};
 use proptest::prelude::*;
 
 /// Pieces that mean something to the language, and near misses.
@@ -15,6 +15,9 @@ const MARKERS: &[&str] = &[
     "<doc src=\"",
     "<tool_call tool_call_id=\"c\" function_name=\"f\">",
     "</tool_call>",
+    "<var name=\"v\"/>",
+    "{{v}}",
+    "{{w}}",
     "<agent>",
     "</agent>",
     "<user",
@@ -78,8 +81,10 @@ fn exercise(text: &str) {
     for diagnostic in &diagnostics {
         assert!(diagnostic.primary.text(text).is_some());
     }
+    let findings = check(text);
+    assert_eq!(findings, check_tree(&tree).1, "without texts in {text:?}");
     let evaluation = evaluate(&document, &mut MemoryWorld::new().with("x", "y"));
-    if check(text).iter().all(|finding| !finding.is_error()) && !evaluation.has_errors() {
+    if findings.iter().all(|finding| !finding.is_error()) && !evaluation.has_errors() {
         for message in &evaluation.messages {
             let shape = message.validate();
             let excused = message.tool_calls.len() > 1
