@@ -30,9 +30,11 @@
 //! ```
 
 mod declarations;
+mod distinct_ids;
 mod error;
 mod harmony;
 mod ids;
+mod names;
 mod options;
 mod reading;
 mod reply_order;
@@ -43,6 +45,7 @@ mod writing;
 
 pub(crate) use declarations::Place;
 pub use declarations::PlacedTools;
+pub use distinct_ids::distinct_ids;
 pub use error::ConvertError;
 pub use ids::assign_ids;
 pub(crate) use ids::note_implied_ids;
@@ -51,8 +54,9 @@ pub(crate) use reply_order::{
     COMPLETED, MOVED, Ordered, Pairing, answered_at_rest, call_order, completed, name_replies,
 };
 pub use result::{ReadResult, WriteResult};
-pub(crate) use writing::{Writing, finish, note_terminators};
+pub(crate) use writing::{Writing, finish, note_kept_reasoning, note_terminators};
 
+use crate::convert::names::writable;
 use crate::dialect::Dialect;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossSeverity;
@@ -87,12 +91,15 @@ pub fn write(
         Dialect::V0_1 => Place::FunctionList,
         Dialect::ChatMl => Place::Nowhere,
     };
-    let placed = PlacedTools::new(transcript, place);
+    let (transcript, changed) = writable(transcript, to);
+    let placed = PlacedTools::new(&transcript, place);
     let mut writing = match write_placed(placed.transcript(), to) {
         Ok(writing) => writing,
         Err(error) => return Err(placed.restore(error)),
     };
+    note_kept_reasoning(&placed.transcript().frames, options, &mut writing.losses);
     placed.finish(&mut writing.losses);
+    writing.losses.extend(changed);
     finish(writing, options)
 }
 

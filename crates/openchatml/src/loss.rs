@@ -102,11 +102,13 @@ loss_kinds! {
     PairingLost, "pairing-lost", CONTENT;
     /// Bytes that are not text and were replaced.
     BytesReplaced, "bytes-replaced", CONTENT;
+    /// A preamble that reads back as hidden.
+    PreambleHidden, "preamble-hidden", CONTENT;
     /// A reference to a document, an import or an agent that is kept as text.
     ReferenceKept, "reference-kept", STRUCTURE;
     /// A text on another channel.
     ChannelChanged, "channel-changed", STRUCTURE;
-    /// A preamble that becomes an answer or hidden.
+    /// A preamble that becomes an answer.
     PreambleChanged, "preamble-changed", STRUCTURE;
     /// An intent.
     IntentDropped, "intent-dropped", STRUCTURE;

@@ -58,7 +58,12 @@ mod sharegpt_read;
 mod tools;
 mod turns;
 
-use crate::convert::{ConvertError, ConvertOptions, Place, PlacedTools, WriteResult, finish};
+use std::borrow::Cow;
+
+use crate::convert::{
+    ConvertError, ConvertOptions, Place, PlacedTools, WriteResult, distinct_ids, finish,
+    note_kept_reasoning,
+};
 use crate::document::owned::Transcript;
 
 pub use format::{JsonFormat, Projected};
@@ -81,7 +86,12 @@ pub fn write(
         JsonFormat::Json2_0 => Place::DeveloperJson,
         _ => Place::Row,
     };
-    let placed = PlacedTools::new(transcript, place);
+    let (transcript, changed) = match to {
+        // Both keep an id and the name of the tool.
+        JsonFormat::Json => (Cow::Borrowed(transcript), Vec::new()),
+        _ => distinct_ids(transcript),
+    };
+    let placed = PlacedTools::new(&transcript, place);
     let transcript = placed.transcript();
     let mut writing = match to {
         JsonFormat::Json => frames::write(transcript, options),
@@ -94,6 +104,8 @@ pub fn write(
             return Err(ConvertError::ReadOnly { form: to.as_str() });
         }
     };
+    note_kept_reasoning(&transcript.frames, options, &mut writing.losses);
     placed.finish(&mut writing.losses);
+    writing.losses.extend(changed);
     finish(writing, options)
 }

@@ -52,6 +52,8 @@ struct Law<'t> {
     after: &'t [FrameBuf],
     passage: &'t Passage,
     headers: [Option<&'t HeaderBuf>; 2],
+    /// The calls that the replies before answer.
+    answered: BTreeMap<u32, Option<Answered<'t>>>,
     /// The markers of each frame before. Joined frames have several.
     markers: Vec<Vec<u32>>,
     /// The frame before that each marker is of.
@@ -74,6 +76,7 @@ impl<'t> Law<'t> {
         let after = &passage.transcript.frames;
         Self {
             before: &before.frames,
+            answered: pairs(&before.frames),
             after,
             passage,
             headers: [before.header.as_ref(), passage.transcript.header.as_ref()],
@@ -241,8 +244,8 @@ impl<'t> Law<'t> {
     fn fields(&self) -> Result<(), String> {
         use LossKind::{
             Assigned, AttributeDropped, ChannelChanged, CutCompleted, IdDropped, IntentDropped,
-            NameDropped, PreambleChanged, RecipientDropped, SignatureDropped, TerminatorChanged,
-            ToolRenamed, TypeChanged,
+            NameDropped, PreambleChanged, PreambleHidden, RecipientDropped, SignatureDropped,
+            TerminatorChanged, ToolRenamed, TypeChanged,
         };
         for (new, markers) in self.after.iter().zip(&self.found) {
             let mut located = self.located(markers);
@@ -266,7 +269,7 @@ impl<'t> Law<'t> {
                 (
                     "channel",
                     old.effective_channel() == new.effective_channel(),
-                    &[ChannelChanged, PreambleChanged],
+                    &[ChannelChanged, PreambleChanged, PreambleHidden],
                 ),
                 (
                     "id",
@@ -275,13 +278,13 @@ impl<'t> Law<'t> {
                 ),
                 (
                     "name",
-                    self.is_same_name(old, new),
+                    self.is_same_name(marker, old, new),
                     &[NameDropped, ToolRenamed, Assigned],
                 ),
                 (
                     "intent",
                     old.intent == new.intent,
-                    &[IntentDropped, PreambleChanged],
+                    &[IntentDropped, PreambleChanged, PreambleHidden],
                 ),
                 (
                     "type",
@@ -296,7 +299,12 @@ impl<'t> Law<'t> {
                 (
                     "terminator",
                     old.terminator == new.terminator,
-                    &[TerminatorChanged, CutCompleted, PreambleChanged],
+                    &[
+                        TerminatorChanged,
+                        CutCompleted,
+                        PreambleChanged,
+                        PreambleHidden,
+                    ],
                 ),
             ];
             for (field, is_kept, kinds) in fields {
@@ -309,31 +317,29 @@ impl<'t> Law<'t> {
     }
 
     /// Returns whether a name is kept. The name of a reply is that of its call, stated or not.
-    fn is_same_name(&self, old: &FrameBuf, new: &FrameBuf) -> bool {
-        let calls = self.before.iter().rev();
-        let mut calls = calls.filter(|call| call.role == FrameRole::Assistant);
-        let is_its = |call: &&FrameBuf| call.to.is_some() && call.call_id == old.call_id;
-        let mut implied = || {
-            calls
-                .find(is_its)
-                .is_some_and(|call| is_same_tool(call, new))
+    fn is_same_name(&self, marker: u32, old: &FrameBuf, new: &FrameBuf) -> bool {
+        let implied = || {
+            let answered = self.answered.get(&marker)?.as_ref()?;
+            Some(answered.tool == bare(new.name.as_deref()?))
         };
-        old.name == new.name || (old.role == FrameRole::Tool && old.name.is_none() && implied())
+        old.name == new.name
+            || (old.role == FrameRole::Tool && old.name.is_none() && implied() == Some(true))
     }
 
     fn pairs(&self) -> Result<(), String> {
-        let (was, is) = (pairs(self.before), pairs(self.after));
+        let marker = |call: Option<&Answered<'_>>| call.and_then(|call| call.marker);
         let lost: &[LossKind] = &[LossKind::PairingLost, LossKind::CallDropped];
-        for (reply, call) in &is {
-            let Some(index) = self.places.get(reply).copied() else {
+        for (reply, call) in pairs(self.after) {
+            let call = marker(call.as_ref());
+            let Some(index) = self.places.get(&reply).copied() else {
                 continue;
             };
-            let old = was.get(reply).copied().flatten();
+            let old = marker(self.answered.get(&reply).and_then(Option::as_ref));
             let call_index = old.and_then(|call| self.places.get(&call).copied());
             let is_listed = self.permits(index, &[lost])
                 || call_index.is_some_and(|call| self.permits(call, &[lost, ABSENT]));
             let is_new = old.is_none() && self.permits(index, &[&[LossKind::Assigned]]);
-            if *call != old && !is_listed && !is_new {
+            if call != old && !is_listed && !is_new {
                 return Err(format!(
                     "the pair: [{reply}] answers {call:?}, and not {old:?}"
                 ));
@@ -374,16 +380,6 @@ impl<'t> Law<'t> {
     }
 }
 
-/// Returns whether a call and a reply are of the same tool, in or without the namespace of functions.
-fn is_same_tool(call: &FrameBuf, reply: &FrameBuf) -> bool {
-    let bare = |name: &'_ Option<String>| {
-        let name = name.clone().unwrap_or_default();
-        name.strip_prefix("functions.")
-            .map_or(name.clone(), str::to_owned)
-    };
-    bare(&call.to) == bare(&reply.name)
-}
-
 /// Returns whether the types of a call or text are the same. JSON arguments imply their type.
 fn is_same_type(old: &FrameBuf, new: &FrameBuf) -> bool {
     let types = |frame: &FrameBuf| {
@@ -405,31 +401,69 @@ fn markers_of(text: &str) -> Vec<u32> {
     parts.filter_map(marker).collect()
 }
 
-/// The call that each reply answers, both by their markers.
+/// A call that a reply answers.
+#[derive(Clone, Copy)]
+struct Answered<'t> {
+    /// The tool without the namespace of functions.
+    tool: &'t str,
+    marker: Option<u32>,
+}
+
+/// A call, as replies find it.
+struct Call<'t> {
+    id: &'t str,
+    answered: Answered<'t>,
+    is_finished: bool,
+    /// Whether it is of the turn and no reply has answered it.
+    is_open: bool,
+}
+
+/// The call that each reply answers, by the marker of the reply.
 ///
-/// It is the last finished call before the reply with its id, else the last frame to a tool with it.
-fn pairs(frames: &[FrameBuf]) -> BTreeMap<u32, Option<u32>> {
-    let mut calls: BTreeMap<&str, (bool, Option<u32>)> = BTreeMap::new();
+/// It is the first open call of the turn with its id and tool, else the first open call with its id,
+/// else the last finished call before the reply with its id, else the last frame to a tool with it.
+fn pairs(frames: &[FrameBuf]) -> BTreeMap<u32, Option<Answered<'_>>> {
+    let mut calls: Vec<Call<'_>> = Vec::new();
     let mut pairs = BTreeMap::new();
     for frame in frames {
         let marker = markers_of(&frame.body).first().copied();
-        let id = frame.call_id.as_deref();
-        match (frame.role, id, marker) {
-            (FrameRole::Assistant, Some(id), marker) if frame.to.is_some() => {
-                let call = (frame.is_call(), marker);
-                let kept = calls.entry(id).or_insert(call);
-                *kept = if frame.is_call() || !kept.0 {
-                    call
-                } else {
-                    *kept
-                };
-            }
-            (FrameRole::Tool, id, Some(marker)) => {
-                let call = id.and_then(|id| calls.get(id)?.1);
-                pairs.insert(marker, call);
+        match (frame.role, frame.call_id.as_deref()) {
+            (FrameRole::User, _) => calls.iter_mut().for_each(|call| call.is_open = false),
+            (FrameRole::Assistant, Some(id)) => calls.extend(frame.to.as_deref().map(|to| Call {
+                id,
+                answered: Answered {
+                    tool: bare(to),
+                    marker,
+                },
+                is_finished: frame.is_call(),
+                is_open: frame.is_call(),
+            })),
+            (FrameRole::Tool, id) => {
+                let tool = frame.name.as_deref().map(bare);
+                let call = id.and_then(|id| answered(&mut calls, id, tool));
+                pairs.extend(marker.map(|marker| (marker, call)));
             }
             _ => {}
         }
     }
     pairs
+}
+
+/// Returns the call that a reply answers.
+fn answered<'t>(calls: &mut [Call<'t>], id: &str, tool: Option<&str>) -> Option<Answered<'t>> {
+    let of_tool = |call: &&mut Call<'_>| call.is_open && Some(call.answered.tool) == tool;
+    let mut its: Vec<_> = calls.iter_mut().filter(|call| call.id == id).collect();
+    let named = its.iter().position(of_tool);
+    let open = named.or_else(|| its.iter().position(|call| call.is_open));
+    let place = open
+        .or_else(|| its.iter().rposition(|call| call.is_finished))
+        .or(its.len().checked_sub(1))?;
+    let call = its.get_mut(place)?;
+    call.is_open = false;
+    Some(call.answered)
+}
+
+/// The tool without the namespace of functions.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("functions.").unwrap_or(name)
 }

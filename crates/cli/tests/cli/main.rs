@@ -83,6 +83,7 @@ mod transcript;
 mod transcript_ends;
 mod trust;
 mod trusted_content;
+mod unlisted_losses;
 mod variables;
 mod view;
 mod waiting;

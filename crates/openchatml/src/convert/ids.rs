@@ -230,6 +230,6 @@ impl Assigning {
 }
 
 /// The tool without its namespace: a reply may leave it out or add it.
-fn bare(recipient: &str) -> &str {
+pub(super) fn bare(recipient: &str) -> &str {
     recipient.strip_prefix(FUNCTIONS).unwrap_or(recipient)
 }

@@ -1,5 +1,8 @@
 //! Reading each dialect into a transcript.
 
+use logue_source::{Diagnostic, DiagnosticCode};
+use memchr::memmem;
+
 use super::result::ReadResult;
 use super::{assign_ids, harmony};
 use crate::detect::detect;
@@ -8,6 +11,7 @@ use crate::document::Document;
 use crate::loss::{Loss, LossKind, LossTarget};
 use crate::read::batch::parse_fragment_as;
 use crate::syntax::rules::Rules;
+use crate::syntax::token::ControlToken;
 use crate::v0_1;
 
 pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> ReadResult {
@@ -42,6 +46,7 @@ fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> ReadResult {
     let document = parse_fragment_as(bytes, fragment);
     let mut transcript = document.to_transcript();
     let mut losses = replaced_bytes(&document);
+    losses.extend(unreadable_header(&document));
     let dialect = match document.rules() {
         Rules::V2_0 => Dialect::V2_0,
         Rules::V2_2 => Dialect::V2_2,
@@ -56,6 +61,37 @@ fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> ReadResult {
         diagnostics: document.diagnostics().to_vec(),
         losses,
     }
+}
+
+/// The losses of a document header: keys that cannot be read, or all of it with frames on its lines.
+fn unreadable_header(document: &Document<'_>) -> Vec<Loss> {
+    let Some(span) = document.header_span() else {
+        return Vec::new();
+    };
+    let loss = |kind, text: &str| Loss::new(LossTarget::Transcript, kind, text);
+    if document.header().is_some() {
+        // An open fence is at the beginning and loses nothing.
+        let is_value = |found: &&Diagnostic| {
+            found.code == DiagnosticCode::ParseHeader
+                && found.is_error()
+                && (span.start + 1..span.end).contains(&found.primary.start)
+        };
+        let values = document.diagnostics().iter().filter(is_value);
+        let text = "a value of the document header that cannot be read dropped";
+        return values
+            .map(|_| loss(LossKind::HeaderDropped, text))
+            .collect();
+    }
+    let start = ControlToken::Start.as_str().as_bytes();
+    vec![
+        if memmem::find(span.bytes(document.source()), start).is_some() {
+            let text = "the text with frames that is read as a document header dropped";
+            loss(LossKind::TextDropped, text)
+        } else {
+            let text = "the unreadable document header dropped";
+            loss(LossKind::HeaderDropped, text)
+        },
+    ]
 }
 
 /// The frames with bytes that are not text, which a transcript cannot hold.

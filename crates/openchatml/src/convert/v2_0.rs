@@ -147,7 +147,7 @@ fn note_losses(writing: &mut Writing, frame: &FrameBuf) {
     }
     if preamble {
         writing.note(
-            LossKind::PreambleChanged,
+            LossKind::PreambleHidden,
             "intent dropped, so the preamble is hidden",
         );
     } else if frame.intent.is_some() {

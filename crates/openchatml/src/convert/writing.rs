@@ -87,6 +87,32 @@ pub(crate) fn note_terminators(
     }
 }
 
+/// Makes dropped reasoning a loss where the options keep reasoning.
+///
+/// `frames` are those that the losses refer to.
+pub(crate) fn note_kept_reasoning(
+    frames: &[FrameBuf],
+    options: &ConvertOptions,
+    losses: &mut [Loss],
+) {
+    if !options.thinking {
+        return;
+    }
+    let is_reasoning = |frame: &FrameBuf| {
+        frame.role == FrameRole::Assistant && frame.effective_channel() == Channel::Analysis
+    };
+    for loss in losses {
+        let of_assistant = match loss.target {
+            LossTarget::Frame(index) => frames.get(index).is_some_and(is_reasoning),
+            LossTarget::Message(_) => true,
+            LossTarget::Transcript => false,
+        };
+        if loss.kind == LossKind::HiddenOmitted && of_assistant {
+            loss.kind = LossKind::TextDropped;
+        }
+    }
+}
+
 /// The result of a writer, unless it lost something and must not.
 pub(crate) fn finish(
     writing: Writing,

@@ -1,10 +1,10 @@
 //! Messages to frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use logue_message::{ChatMessage, Content, ContentBlock, Role, ToolCall};
 
-use super::{recipient_of, types_of};
+use super::{recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, LossKind, LossTarget};
@@ -72,7 +72,38 @@ struct Writing<'m> {
     /// The message being written.
     index: usize,
     /// The tools of the calls so far, by id.
-    tools: BTreeMap<&'m str, &'m str>,
+    tools: BTreeMap<&'m str, Tools<'m>>,
+    /// The number of user messages so far.
+    turn: usize,
+}
+
+/// The tools of the calls that share an id.
+#[derive(Default)]
+struct Tools<'m> {
+    turn: usize,
+    /// Those without a reply.
+    waiting: VecDeque<&'m str>,
+    /// The one of the last call.
+    last: Option<&'m str>,
+}
+
+impl<'m> Tools<'m> {
+    fn call(&mut self, tool: &'m str, turn: usize) {
+        if self.turn != turn {
+            self.waiting.clear();
+        }
+        self.turn = turn;
+        self.waiting.push_back(tool);
+        self.last = Some(tool);
+    }
+
+    /// Returns the tool of a reply, which may name it.
+    fn reply(&mut self, name: Option<&str>) -> Option<&'m str> {
+        let named = name.map(tool_of);
+        let mut waiting = self.waiting.iter();
+        let place = named.and_then(|name| waiting.position(|tool| *tool == name));
+        self.waiting.remove(place.unwrap_or(0)).or(self.last)
+    }
 }
 
 impl<'m> Writing<'m> {
@@ -82,7 +113,10 @@ impl<'m> Writing<'m> {
             Role::Tool => return self.reply(message),
             Role::System if message.developer => FrameRole::Developer,
             Role::System => FrameRole::System,
-            Role::User => FrameRole::User,
+            Role::User => {
+                self.turn += 1;
+                FrameRole::User
+            }
         };
         if !message.tool_calls.is_empty() || message.tool_call_id.is_some() {
             self.note(
@@ -100,8 +134,9 @@ impl<'m> Writing<'m> {
 
     fn reply(&mut self, message: &'m ChatMessage) {
         let id = message.tool_call_id.as_deref();
-        let known = id.and_then(|id| self.tools.get(id).copied());
-        let tool = message.name.as_deref().or(known);
+        let name = message.name.as_deref();
+        let known = id.and_then(|id| self.tools.get_mut(id)?.reply(name));
+        let tool = name.or(known);
         if tool.is_none() {
             self.note(LossKind::PairingLost, NAMELESS);
         }
@@ -219,7 +254,8 @@ impl<'m> Writing<'m> {
             LossKind::SignatureDropped,
             "a signature dropped",
         );
-        self.tools.insert(&call.id, &call.name);
+        let tools = self.tools.entry(&call.id).or_default();
+        tools.call(&call.name, self.turn);
         self.note_if(
             call.name.is_empty(),
             LossKind::NameDropped,

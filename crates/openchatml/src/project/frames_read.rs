@@ -8,6 +8,7 @@
 use super::format::Projected;
 use super::frames::UNKNOWN;
 use super::header;
+use super::messages_read::read_call;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
@@ -15,7 +16,6 @@ use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
 use crate::messages::{recipient_of, types_of};
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Terminator};
-use logue_message::CallKind;
 
 const KNOWN: [&str; 15] = [
     "role",
@@ -293,27 +293,14 @@ impl Frames {
         }
         self.note_place(frame);
         for call in node.items() {
-            let call = self.reading.object(call, "the call").ok_or(())?;
-            self.reading
-                .note_unknown(&call, &["id", "type", "function"]);
-            let id = self.reading.text(&call, "id")?;
-            let function = call.get("function");
-            let function = function.and_then(|node| self.reading.object(node, "`function`"));
-            let Some(function) = function else {
-                let place = call.span;
-                self.reading
-                    .wrong(place, "the call names no function", "a `function`");
-                return Err(());
-            };
-            self.reading.note_unknown(&function, &["name", "arguments"]);
-            let name = self.reading.required(&function, "name")?;
-            let arguments = self.reading.required(&function, "arguments")?;
-            let (constrain, _) = types_of(CallKind::Function, &arguments);
+            let call = read_call(call, &mut self.reading)?;
+            let (constrain, content_type) = types_of(call.kind, call.arguments.as_str());
             self.list.push(FrameBuf {
-                call_id: id,
+                call_id: Some(call.id).filter(|id| !id.is_empty()),
                 constrain: constrain.map(str::to_owned),
+                content_type: content_type.map(str::to_owned),
                 name: frame.name.clone(),
-                ..FrameBuf::call(recipient_of(&name), "", arguments)
+                ..FrameBuf::call(recipient_of(&call.name), "", call.arguments.as_str())
             });
         }
         Ok(())

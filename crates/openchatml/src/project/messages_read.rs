@@ -238,12 +238,12 @@ impl Messages {
                 return Err(());
             }
             for call in calls.items() {
-                let call = self.call(call)?;
+                let call = read_call(call, &mut self.reading)?;
                 message.tool_calls.push(call);
             }
         }
         if let Some(call) = object.get("function_call") {
-            let (name, text) = self.tool(call, "arguments")?;
+            let (name, text) = tool(call, "arguments", &mut self.reading)?;
             message.tool_calls.push(ToolCall::new("", name, text));
         }
         if let Some(text) = self.reading.text(object, "refusal")? {
@@ -271,54 +271,6 @@ impl Messages {
         Ok(())
     }
 
-    fn call(&mut self, node: Node<'_>) -> Result<ToolCall, ()> {
-        let call = self.reading.object(node, "the call").ok_or(())?;
-        self.reading.note_unknown(&call, &CALL_KEYS);
-        let id = self.reading.text(&call, "id")?.unwrap_or_default();
-        if call.get("function").is_none() && call.get("name").is_some() {
-            // Some data sets leave out the level of the function.
-            let name = self.reading.required(&call, "name")?;
-            let text = self.arguments(&call, "arguments")?;
-            return Ok(ToolCall::new(id, name, text));
-        }
-        let (key, arguments, kind) = match self.reading.text(&call, "type")?.as_deref() {
-            None | Some("function") => ("function", "arguments", CallKind::Function),
-            Some("custom") => ("custom", "input", CallKind::Custom),
-            Some(_) => {
-                let place = call.get("type").map_or(call.span, Node::span);
-                self.reading
-                    .wrong(place, "unknown kind of call", "`function` or `custom`");
-                return Err(());
-            }
-        };
-        let Some(tool) = call.get(key) else {
-            let expected = format!("a `{key}`");
-            self.reading
-                .wrong(call.span, "the call names no tool", &expected);
-            return Err(());
-        };
-        let (name, text) = self.tool(tool, arguments)?;
-        Ok(ToolCall::new(id, name, text).with_kind(kind))
-    }
-
-    fn tool(&mut self, node: Node<'_>, arguments: &str) -> Result<(String, String), ()> {
-        let tool = self.reading.object(node, "the tool of a call").ok_or(())?;
-        self.reading.note_unknown(&tool, &["name", arguments]);
-        let name = self.reading.required(&tool, "name")?;
-        let text = self.arguments(&tool, arguments)?;
-        Ok((name, text))
-    }
-
-    /// The arguments of a call: a text, or a value as it is spelled.
-    fn arguments(&mut self, tool: &Object<'_>, key: &str) -> Result<String, ()> {
-        match tool.get(key) {
-            Some(node) if matches!(node.kind(), Kind::Object | Kind::Array) => {
-                Ok(node.spelled().to_owned())
-            }
-            _ => self.reading.required(tool, key),
-        }
-    }
-
     /// A message that is a call: its content is the call as JSON.
     fn spelled_call(&mut self, object: &Object<'_>) -> Result<ChatMessage, ()> {
         let content = self.reading.required(object, "content")?;
@@ -340,6 +292,83 @@ impl Messages {
         };
         let call = ToolCall::new("", name, text);
         Ok(ChatMessage::assistant(Content::Absent).with_tool_calls(vec![call]))
+    }
+}
+
+/// Reads a call: an object, or the text of one.
+pub(super) fn read_call(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {
+    let Some(text) = node.string() else {
+        return call_of(node, reading);
+    };
+    let inner = Node::parse(text.as_bytes(), Span::new(0, text.len())).ok();
+    // Places in the text of the call are not places in the file.
+    let mut own = Reading {
+        index: reading.index,
+        ..Reading::default()
+    };
+    let call = inner.filter(|inner| inner.kind() == Kind::Object);
+    let call = call.and_then(|inner| call_of(inner, &mut own).ok());
+    let Some(call) = call else {
+        reading.wrong(
+            node.span(),
+            "the text of a call is not a call",
+            "`{\"function\": {\"name\": …, \"arguments\": …}}`",
+        );
+        return Err(());
+    };
+    reading.losses.append(&mut own.losses);
+    let text = "a call that is a text is read as the call in it";
+    reading.note(LossKind::SpellingChanged, text);
+    Ok(call)
+}
+
+fn call_of(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {
+    let call = reading.object(node, "the call").ok_or(())?;
+    reading.note_unknown(&call, &CALL_KEYS);
+    let id = reading.text(&call, "id")?.unwrap_or_default();
+    if call.get("function").is_none() && call.get("name").is_some() {
+        // Some data sets leave out the level of the function.
+        let name = reading.required(&call, "name")?;
+        let text = arguments(&call, "arguments", reading)?;
+        return Ok(ToolCall::new(id, name, text));
+    }
+    let (key, arguments, kind) = match reading.text(&call, "type")?.as_deref() {
+        None | Some("function") => ("function", "arguments", CallKind::Function),
+        Some("custom") => ("custom", "input", CallKind::Custom),
+        Some(_) => {
+            let place = call.get("type").map_or(call.span, Node::span);
+            reading.wrong(place, "unknown kind of call", "`function` or `custom`");
+            return Err(());
+        }
+    };
+    let Some(inner) = call.get(key) else {
+        let expected = format!("a `{key}`");
+        reading.wrong(call.span, "the call names no tool", &expected);
+        return Err(());
+    };
+    let (name, text) = tool(inner, arguments, reading)?;
+    Ok(ToolCall::new(id, name, text).with_kind(kind))
+}
+
+pub(super) fn tool(
+    node: Node<'_>,
+    key: &str,
+    reading: &mut Reading,
+) -> Result<(String, String), ()> {
+    let tool = reading.object(node, "the tool of a call").ok_or(())?;
+    reading.note_unknown(&tool, &["name", key]);
+    let name = reading.required(&tool, "name")?;
+    let text = arguments(&tool, key, reading)?;
+    Ok((name, text))
+}
+
+/// The arguments of a call: a text, or a value as it is spelled.
+fn arguments(tool: &Object<'_>, key: &str, reading: &mut Reading) -> Result<String, ()> {
+    match tool.get(key) {
+        Some(node) if matches!(node.kind(), Kind::Object | Kind::Array) => {
+            Ok(node.spelled().to_owned())
+        }
+        _ => reading.required(tool, key),
     }
 }
 

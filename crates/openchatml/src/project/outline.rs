@@ -336,7 +336,9 @@ fn row(object: &Object<'_>) -> Option<JsonFormat> {
     let texts = object.get("data").is_some_and(|node| {
         node.items().next().is_some() && node.items().all(|item| item.kind() == Kind::String)
     });
-    let prompt = !LISTS.iter().any(|key| has(key)) && (text("prompt") || list("prompt"));
+    // Steps with labels are not one answer.
+    let is_listed = has("completions") || LISTS.iter().any(|key| has(key));
+    let prompt = !is_listed && (text("prompt") || list("prompt"));
     let answered = (text("query") && text("response")) || (text("question") && text("answer"));
     let is_list = |key: &str| text(key) || list(key);
     let called = text("query") && is_list("answers") && is_list("tools");

@@ -100,7 +100,17 @@ impl Places {
         let calls = message.get("tool_calls").into_iter().flat_map(Node::items);
         let older = ["function_call", "tool_call"];
         let calls = calls.chain(older.iter().filter_map(|key| message.get(key)));
-        for call in calls.filter_map(Node::object) {
+        for call in calls {
+            if call.kind() == Kind::String {
+                self.calls.push(CallPlace {
+                    name: call.span(),
+                    arguments: call.span(),
+                    spelling: Spelling::Inside,
+                });
+            }
+            let Some(call) = call.object() else {
+                continue;
+            };
             let levels = ["function", "custom"];
             let inner = levels.iter().find_map(|key| call.get(key)?.object());
             self.call(&inner.unwrap_or(call));

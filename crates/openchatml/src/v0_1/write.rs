@@ -236,6 +236,10 @@ impl Writer<'_> {
             vec![frame.body.clone()]
         } else if frame.is_call() {
             self.call(frame).into_iter().collect()
+        } else if frame.to.is_some() && frame.terminator == Terminator::None {
+            self.out
+                .note(LossKind::CallDropped, "a cut tool call is left out");
+            return Ok(());
         } else if plain || channel == Channel::Unknown || frame.terminator == Terminator::None {
             let what = if channel == Channel::Analysis {
                 "reasoning dropped"

@@ -11,13 +11,14 @@ use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
 use logue_source::{Diagnostic, Span, escape_line};
-use openchatml::convert::{ConvertOptions, PlacedTools};
+use openchatml::convert::{ConvertOptions, PlacedTools, distinct_ids};
 use openchatml::harmony::{
     Conversation, Form as Extent, Reasoning, RenderError, RenderOptions, Renderer,
 };
 use openchatml::project::{self, JsonFormat};
 use openchatml::{
-    Dialect, FrameBuf, FrameRole, Loss, LossKind, LossTarget, Transcript, messages_from_frames,
+    Dialect, FrameBuf, FrameRole, Loss, LossKind, LossSeverity, LossTarget, Transcript,
+    messages_from_frames,
 };
 use serde_json::{Value, json};
 
@@ -41,6 +42,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     if parts.len() > 1 && arguments.text {
         return Err(several(&name, parts.len()));
     }
+    let mut losses = Losses::default();
     for (index, part) in parts.iter().enumerate() {
         let name = match parts.len() {
             1 => name.clone(),
@@ -51,13 +53,36 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
             return Err(several(&name, conversations.len()));
         }
         for conversation in conversations {
-            let text = one(arguments, &name, conversation)?;
+            let text = one(arguments, &name, &conversation, &mut losses)?;
             if !print_whole(&text)? {
-                return Ok(Exit::Done);
+                return Ok(losses.exit());
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(losses.exit())
+}
+
+/// The reported losses of all conversations.
+#[derive(Default)]
+struct Losses {
+    of_content: bool,
+}
+
+impl Losses {
+    fn report(&mut self, name: &str, loss: &Loss) {
+        self.of_content |= loss.is_at_least(LossSeverity::Content);
+        let severity = loss.severity().map_or("note", LossSeverity::as_str);
+        let (name, loss) = (escape_line(name), loss.to_string());
+        print_error(&format!("{severity}: `{name}`: {}\n", escape_line(&loss)));
+    }
+
+    const fn exit(&self) -> Exit {
+        if self.of_content {
+            Exit::Findings
+        } else {
+            Exit::Done
+        }
+    }
 }
 
 /// Returns the refusal of several conversations as one text.
@@ -103,12 +128,16 @@ fn parts(bytes: &[u8]) -> Vec<Span> {
 }
 
 /// Renders one conversation.
-fn one(arguments: &RenderArgs, name: &str, read: Read) -> Result<String, CliError> {
-    let Read {
-        transcript, form, ..
-    } = read;
-    for loss in &read.losses {
-        note(name, loss);
+fn one(
+    arguments: &RenderArgs,
+    name: &str,
+    read: &Read,
+    losses: &mut Losses,
+) -> Result<String, CliError> {
+    let form = read.form;
+    let (transcript, changed) = distinct_ids(&read.transcript);
+    for loss in read.losses.iter().chain(&changed) {
+        losses.report(name, loss);
     }
     if transcript.frames.is_empty() {
         let message = format!("`{name}` contains no message to render");
@@ -121,15 +150,10 @@ fn one(arguments: &RenderArgs, name: &str, read: Read) -> Result<String, CliErro
         .iter()
         .any(|frame| frame.role == FrameRole::System && frame.body.contains(CHANNELS));
     if arguments.bare || is_harmony || has_system {
-        bare(arguments, name, &transcript)
+        bare(arguments, name, &transcript, losses)
     } else {
-        prompt(arguments, name, &transcript)
+        prompt(arguments, name, &transcript, losses)
     }
-}
-
-fn note(name: &str, loss: &Loss) {
-    let (name, loss) = (escape_line(name), loss.to_string());
-    print_error(&format!("note: `{name}`: {}\n", escape_line(&loss)));
 }
 
 /// Reads a conversation, or both of a pair of preference.
@@ -164,10 +188,15 @@ fn read(
 }
 
 /// Renders the frames alone.
-fn bare(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<String, CliError> {
-    let (conversation, losses) = Conversation::from_transcript(transcript);
-    for loss in &losses {
-        note(name, loss);
+fn bare(
+    arguments: &RenderArgs,
+    name: &str,
+    transcript: &Transcript,
+    losses: &mut Losses,
+) -> Result<String, CliError> {
+    let (conversation, of_writing) = Conversation::from_transcript(transcript);
+    for loss in &of_writing {
+        losses.report(name, loss);
     }
     let extent = arguments.extent();
     let options = RenderOptions::default().with_reasoning(arguments.reasoning());
@@ -186,7 +215,12 @@ fn bare(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<S
 }
 
 /// Renders the prompt of a request with these messages.
-fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result<String, CliError> {
+fn prompt(
+    arguments: &RenderArgs,
+    name: &str,
+    transcript: &Transcript,
+    losses: &mut Losses,
+) -> Result<String, CliError> {
     let placed = PlacedTools::beside(transcript);
     let is_trained = |frame: &FrameBuf| frame.body.contains(NAMESPACE);
     // The trained layout must not change by a byte.
@@ -199,14 +233,12 @@ fn prompt(arguments: &RenderArgs, name: &str, transcript: &Transcript) -> Result
     let tools: Vec<ToolDefinition> = transcript.tools.iter().filter_map(definition).collect();
     if tools.len() < transcript.tools.len() {
         let text = "a declaration of a tool that is not a function dropped";
-        note(
-            name,
-            &Loss::new(LossTarget::Transcript, LossKind::DeclarationDropped, text),
-        );
+        let loss = Loss::new(LossTarget::Transcript, LossKind::DeclarationDropped, text);
+        losses.report(name, &loss);
     }
-    let (messages, losses) = messages_from_frames(&transcript.frames);
-    for loss in &losses {
-        note(name, loss);
+    let (messages, of_messages) = messages_from_frames(&transcript.frames);
+    for loss in &of_messages {
+        losses.report(name, loss);
     }
     let mut settings = SamplingSettings::default();
     let header = transcript.header.as_ref();

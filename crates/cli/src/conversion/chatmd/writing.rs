@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chatmd::{BuiltinDeclaration, MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
-use openchatml::convert::PlacedTools;
+use openchatml::convert::{PlacedTools, distinct_ids};
 use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ use crate::conversion::chatmd::{BUILTIN_TOOLS, CHOICES, choice_value};
 use crate::conversion::form::Text;
 
 pub(crate) fn write(transcript: &Transcript) -> Text {
-    let placed = PlacedTools::beside(transcript);
+    let (transcript, changed) = distinct_ids(transcript);
+    let placed = PlacedTools::beside(&transcript);
     let transcript = placed.transcript();
     let mut out = String::new();
     let mut losses = Vec::new();
@@ -36,6 +37,7 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
         writing.message(message, &mut calls);
     }
     placed.finish(&mut losses);
+    losses.extend(changed);
     Text { text: out, losses }
 }
 

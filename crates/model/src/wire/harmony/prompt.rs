@@ -6,10 +6,11 @@
 //! message, unless it is a Harmony system message. Each reply follows its call, because the format has
 //! no ids.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use logue_message::{ChatMessage, Content, ContentBlock, Role as MessageRole, ToolDefinition};
 use logue_o200k::SpecialSet;
+use openchatml::convert::distinct_ids;
 use openchatml::harmony::{
     Conversation, DeveloperContent, Form, FunctionTool, Reasoning, ReasoningEffort, RenderError,
     RenderMessage, RenderOptions, Renderer, SystemContent, ToolNamespace,
@@ -333,7 +334,9 @@ fn function(tool: &ToolDefinition) -> FunctionTool {
 fn turn_messages(messages: &[ChatMessage]) -> Vec<RenderMessage> {
     // Frames keep all text and calls; the format has neither ids nor signatures.
     let (frames, _) = frames_from_messages(messages);
-    let frames = replies_after_calls(frames);
+    let transcript = Transcript::new(frames);
+    let (transcript, _) = distinct_ids(&transcript);
+    let frames = replies_after_calls(transcript.into_owned().frames);
     let (conversation, _) = Conversation::from_transcript(&Transcript::new(frames));
     let mut messages = conversation.messages;
     for message in &mut messages {
@@ -384,15 +387,16 @@ fn replies_after_calls(frames: Vec<FrameBuf>) -> Vec<FrameBuf> {
             calls.push(call);
         }
         let mut replies = Vec::new();
+        let mut by_id: BTreeMap<Option<String>, VecDeque<usize>> = BTreeMap::new();
         while let Some(reply) = frames.next_if(|next| next.role == FrameRole::Tool) {
+            let places = by_id.entry(reply.call_id.clone()).or_default();
+            places.push_back(replies.len());
             replies.push(Some(reply));
         }
         for call in calls {
-            let id = call.call_id.clone();
+            let place = by_id.get_mut(&call.call_id).and_then(VecDeque::pop_front);
             ordered.push(call);
-            let reply = replies
-                .iter_mut()
-                .find(|reply| reply.as_ref().is_some_and(|reply| reply.call_id == id));
+            let reply = place.and_then(|place| replies.get_mut(place));
             ordered.extend(reply.and_then(Option::take));
         }
         ordered.extend(replies.into_iter().flatten());

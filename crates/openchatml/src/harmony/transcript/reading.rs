@@ -46,11 +46,19 @@ impl Conversation {
     /// As [`HarmonyDocument::to_transcript`]; the contents of a system's and a developer's message become
     /// the prompt text of a model. Every frame but a call ends in `<|end|>`.
     pub fn to_transcript(&self) -> (Transcript, Vec<Loss>) {
+        self.to_transcript_with_ids(&[])
+    }
+
+    /// As [`Self::to_transcript`], with the ids of the messages that have one.
+    pub(crate) fn to_transcript_with_ids(&self, ids: &[Option<String>]) -> (Transcript, Vec<Loss>) {
         let mut losses = Losses::default();
         let functions = self.declares_functions();
         let messages = self.messages.iter().enumerate();
-        let frames = messages
-            .map(|(index, message)| from_conversation(message, index, functions, &mut losses));
+        let frames = messages.map(|(index, message)| {
+            let mut frame = from_conversation(message, index, functions, &mut losses);
+            frame.call_id = ids.get(index).cloned().flatten();
+            frame
+        });
         finish(frames.collect(), losses)
     }
 }

@@ -1,0 +1,327 @@
+//! Losses that conversions and renderings must list, with their severity.
+
+use crate::program::{Ran, folder, run, run_with_input};
+
+const CALL: &str = "<|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}";
+
+/// Converts a text of standard input.
+fn convert(text: &str, flags: &[&str]) -> Ran {
+    let folder = folder(&[]);
+    let arguments = [&["convert"][..], flags].concat();
+    run_with_input(folder.path(), &arguments, text)
+}
+
+fn to(text: &str, form: &str) -> Ran {
+    convert(text, &["--to", form])
+}
+
+#[test]
+fn fields_of_chat_completions_beside_a_recipient_are_read_or_listed() {
+    let row = r#"{"messages":[{"role":"user","content":"hi","recipient":"all"},
+        {"role":"assistant","channel":"final","content":"x","reasoning_content":"WHY","weight":0,"extra":"E",
+         "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":\"WORDS\"}"}}]},
+        {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"RESULT","note":1}]}]}"#;
+    let ran = convert(row, &["--to", "ocml2.2"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for words in [
+        "<|channel|>analysis<|message|>WHY<|end|>",
+        "to=functions.f call_id=c1",
+        "{\"a\":\"WORDS\"}<|call|>",
+        "name=functions.f call_id=c1",
+        "RESULT",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+    for key in ["weight", "extra", "note"] {
+        let listed = format!("structure: message {}", if key == "note" { 3 } else { 2 });
+        let line = format!("{listed}: the key \"{key}\" dropped");
+        assert!(ran.stderr.contains(&line), "{line}: {}", ran.stderr);
+    }
+    let strict = convert(row, &["--to", "ocml2.2", "--strict=structure"]);
+    assert_eq!((strict.status, strict.stdout.as_str()), (8, ""));
+}
+
+#[test]
+fn an_unreadable_header_is_a_loss() {
+    let frames =
+        ": 2.2version<|start|>system<|message|>SYS<|end|>\n<|start|>user<|message|>hi<|end|>\n";
+    let ran = convert(frames, &["--to", "ocml2.2", "--json"]);
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    assert!(ran.stdout.contains("\"text-dropped\""), "{}", ran.stdout);
+
+    for lines in ["model: [x\nkeep: me", "model: [x]"] {
+        let keys = format!("version: 2.2\n{lines}\n<|start|>user<|message|>hi<|end|>\n");
+        let ran = convert(&keys, &["--to", "ocml2.2", "--json"]);
+        assert_eq!(ran.status, 0, "{}", ran.stdout);
+        assert!(ran.stdout.contains("\"header-dropped\""), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn reasoning_that_is_to_be_kept_is_content() {
+    let text = "version: 2.2\n<|start|>user<|message|>q<|end|>\n\
+        <|start|>assistant<|channel|>analysis<|message|>WHY<|end|>\n\
+        <|start|>assistant<|channel|>final<|message|>a<|return|>\n";
+    for form in ["sharegpt", "chatml"] {
+        let left_out = to(text, form);
+        assert_eq!(left_out.status, 0, "{form}: {}", left_out.stderr);
+        assert!(
+            left_out.stderr.contains("note: frame 2"),
+            "{}",
+            left_out.stderr
+        );
+        let kept = convert(text, &["--to", form, "--keep-reasoning"]);
+        assert_eq!(kept.status, 8, "{form}: {}", kept.stderr);
+        assert!(kept.stderr.contains("content: frame 2"), "{}", kept.stderr);
+    }
+}
+
+#[test]
+fn a_cut_call_is_content_in_every_form() {
+    let text = format!("version: 2.2\n<|start|>user<|message|>q<|end|>\n{CALL}");
+    for form in ["chatml", "ocml0.1", "sharegpt", "openai", "ocml2.0"] {
+        let ran = to(&text, form);
+        assert_eq!(ran.status, 8, "{form}: {}", ran.stderr);
+        assert!(ran.stderr.contains("content: "), "{form}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_preamble_that_reads_back_as_hidden_is_content() {
+    let row = r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"VISIBLE",
+        "tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"c","content":"r"}]}"#;
+    let ran = to(row, "ocml2.0");
+    assert_eq!(ran.status, 8, "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("content: frame 2: intent dropped, so the preamble is hidden"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn rendering_has_the_severities_of_a_conversion() {
+    let prompt = "<user>\nSee <img src=\"https://example.org/a.png\" /> it.\n</user>\n";
+    let folder = folder(&[("p.md", prompt), ("plain.md", "<user>\nHi\n</user>\n")]);
+    let converted = run(folder.path(), ["convert", "p.md", "--to", "harmony"]);
+    let rendered = run(folder.path(), ["tokens", "render", "p.md", "--text"]);
+    assert_eq!(
+        (converted.status, rendered.status),
+        (8, 8),
+        "{}",
+        rendered.stderr
+    );
+    assert!(
+        rendered.stderr.contains("content: `p.md`"),
+        "{}",
+        rendered.stderr
+    );
+    assert!(
+        rendered.stdout.contains("<|start|>user"),
+        "{}",
+        rendered.stdout
+    );
+    let plain = run(folder.path(), ["tokens", "render", "plain.md", "--text"]);
+    assert_eq!((plain.status, plain.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn labelled_steps_are_not_a_prompt_alone() {
+    let ran = to(
+        r#"{"prompt":"p","completions":["a","b"],"labels":[true,false]}"#,
+        "openai",
+    );
+    assert_eq!(ran.status, 3, "{}", ran.stdout);
+    assert!(ran.stderr.contains("completions"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_reply_without_a_name_has_that_of_its_call() {
+    let of_2_0 = r#"{"header":{"version":"2.0"},"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]}"#;
+    let of_2_2 = r#"[{"role":"user","content":"x"},{"role":"assistant","channel":"commentary","tool_call":{"id":"a","recipient":"functions.f","content_type":"json","arguments":"{}"}},{"role":"tool","call_id":"a","content":"r"}]"#;
+    for row in [of_2_0, of_2_2] {
+        let new = to(row, "ocml2.2");
+        assert_eq!(new.status, 0, "{}", new.stderr);
+        assert!(
+            new.stdout
+                .contains("<|start|>tool name=functions.f call_id=a"),
+            "{}",
+            new.stdout
+        );
+        let old = to(row, "ocml2.0");
+        assert_eq!(old.status, 0, "{}", old.stderr);
+        assert!(
+            old.stdout.contains("<|start|>functions.f"),
+            "{}",
+            old.stdout
+        );
+    }
+}
+
+#[test]
+fn an_unusable_name_of_a_user_is_an_identity_loss() {
+    for name in ["", "a b"] {
+        let row = format!(r#"{{"messages":[{{"role":"user","name":"{name}","content":"Hi"}}]}}"#);
+        for form in ["ocml2.2", "ocml2.0", "ocml0.1", "chatml", "harmony"] {
+            let ran = to(&row, form);
+            assert_eq!(ran.status, 0, "{form} {name:?}: {}", ran.stderr);
+            assert!(ran.stdout.contains("Hi"), "{form}: {}", ran.stdout);
+            assert!(
+                ran.stderr.contains("identity: frame 1"),
+                "{form}: {}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn calls_as_text_and_without_the_level_of_the_function_are_read() {
+    let text = r#"{"messages":[{"role":"assistant","content":null,"tool_calls":["{\"type\":\"function\",\"function\":{\"name\":\"tide\",\"arguments\":{\"port\":\"Brest\"}}}"]}]}"#;
+    let flat = r#"{"messages":[{"role":"assistant","content":null,"tool_calls":[{"name":"tide","arguments":{"port":"Brest"}}]},{"role":"assistant","channel":"final","content":"ok"}]}"#;
+    for row in [text, flat] {
+        let ran = to(row, "openai");
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let call = r#""function":{"name":"tide","arguments":"{\"port\":\"Brest\"}"}"#;
+        assert!(ran.stdout.contains(call), "{}", ran.stdout);
+    }
+    let not_a_call = text.replace("tide", "").replace("name", "nome");
+    assert_eq!(to(&not_a_call, "openai").status, 3);
+}
+
+/// Calls of `f` and `g` share an id; the replies are in another order.
+fn shared_id(names: [&str; 2]) -> String {
+    let reply = |name: &str, text: &str| {
+        let name = if name.is_empty() {
+            String::new()
+        } else {
+            format!(r#""name":"{name}","#)
+        };
+        format!(r#"{{"role":"tool",{name}"tool_call_id":"a","content":"{text}"}}"#)
+    };
+    let call = |name: &str| {
+        format!(
+            r#"{{"id":"a","type":"function","function":{{"name":"{name}","arguments":"{{}}"}}}}"#
+        )
+    };
+    let [one, other] = names;
+    let text = |name: &str, usual: &str| match name {
+        "" => format!("of {usual}"),
+        name => format!("of {name}"),
+    };
+    format!(
+        r#"{{"messages":[{{"role":"user","content":"u"}},{{"role":"assistant","tool_calls":[{},{}]}},{},{}]}}"#,
+        call("f"),
+        call("g"),
+        reply(one, &text(one, "f")),
+        reply(other, &text(other, "g")),
+    )
+}
+
+#[test]
+fn calls_that_share_an_id_keep_their_replies() {
+    for names in [["g", "f"], ["f", "g"], ["", ""]] {
+        let row = shared_id(names);
+        for form in [
+            "openai",
+            "anthropic",
+            "responses",
+            "chatmd",
+            "harmony",
+            "ocml2.2",
+            "ocml2.0",
+            "ocml0.1",
+        ] {
+            let there = to(&row, form);
+            assert_eq!(there.status, 0, "{form} {names:?}: {}", there.stderr);
+            let has_ids = ["openai", "anthropic", "responses", "chatmd"].contains(&form);
+            let is_listed = there.stderr.contains("identity: frame 3: another call");
+            assert!(is_listed || !has_ids, "{form}: {}", there.stderr);
+            let back = convert(&there.stdout, &["--from", form, "--to", "openai"]);
+            let value: serde_json::Value = serde_json::from_str(&back.stdout).unwrap();
+            let messages = value
+                .as_array()
+                .or_else(|| value["messages"].as_array())
+                .unwrap();
+            for name in ["f", "g"] {
+                let calls = messages.iter().flat_map(|message| {
+                    message["tool_calls"]
+                        .as_array()
+                        .cloned()
+                        .unwrap_or_default()
+                });
+                let ids: Vec<_> = calls
+                    .filter(|call| call["function"]["name"] == name)
+                    .map(|call| call["id"].clone())
+                    .collect();
+                let replies: Vec<_> = messages
+                    .iter()
+                    .filter(|message| {
+                        message["role"] == "tool" && message["tool_call_id"] == ids[0]
+                    })
+                    .map(|message| message["content"].clone())
+                    .collect();
+                assert_eq!(
+                    replies,
+                    [format!("of {name}")],
+                    "{form} {names:?}: {}",
+                    back.stdout
+                );
+            }
+        }
+        let folder = folder(&[("a.json", &row)]);
+        let rendered = run(folder.path(), ["tokens", "render", "a.json", "--text"]);
+        for name in ["f", "g"] {
+            let pair = format!(
+                "to=functions.{name}<|channel|>commentary <|constrain|>json<|message|>{{}}<|call|>\
+                 <|start|>functions.{name} to=assistant<|channel|>commentary<|message|>of {name}<|end|>"
+            );
+            assert!(
+                rendered.stdout.contains(&pair),
+                "{names:?}: {}",
+                rendered.stdout
+            );
+        }
+    }
+}
+
+#[test]
+fn rendering_many_parallel_calls_is_fast() {
+    let count = 20_000;
+    let call = |number: usize| {
+        format!(
+            r#"{{"id":"c{number}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#
+        )
+    };
+    let reply =
+        |number: usize| format!(r#"{{"role":"tool","tool_call_id":"c{number}","content":"r"}}"#);
+    let calls: Vec<String> = (0..count).map(call).collect();
+    let replies: Vec<String> = (0..count).rev().map(reply).collect();
+    let row = format!(
+        r#"{{"messages":[{{"role":"assistant","content":null,"tool_calls":[{}]}},{}]}}"#,
+        calls.join(","),
+        replies.join(",")
+    );
+    let folder = folder(&[("many.json", &row)]);
+    let start = std::time::Instant::now();
+    let converted = run(
+        folder.path(),
+        ["convert", "many.json", "--to", "harmony", "-o", "a.harmony"],
+    );
+    let linear = start.elapsed();
+    let start = std::time::Instant::now();
+    let rendered = run(folder.path(), ["tokens", "render", "many.json", "--text"]);
+    let measured = start.elapsed();
+    assert_eq!(
+        (converted.status, rendered.status),
+        (0, 0),
+        "{}",
+        rendered.stderr
+    );
+    assert!(
+        measured < linear * 8,
+        "{measured:?}, a conversion {linear:?}"
+    );
+}
