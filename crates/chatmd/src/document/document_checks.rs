@@ -19,6 +19,8 @@ pub(crate) fn check(document: &Document, findings: &mut Findings) {
 }
 
 /// Reports a runtime that no `<shell_access>` describes, and ids of two of them.
+///
+/// A restriction that the author expects would otherwise be lost.
 fn runtimes(document: &Document, findings: &mut Findings) {
     let mut ids: BTreeMap<&str, Span> = BTreeMap::new();
     let mut is_open = false;
@@ -46,16 +48,28 @@ fn runtimes(document: &Document, findings: &mut Findings) {
         if ids.contains_key(shell.runtime.as_str()) {
             continue;
         }
+        let help = if ids.is_empty() {
+            "add `<shell_access id=\"…\" extends=\"builtin:workspace-readonly@1\"/>`, or \
+             `builtin:workspace-development@1`, to the file that declares the tool"
+                .to_owned()
+        } else {
+            let ids: Vec<&str> = ids.keys().copied().collect();
+            format!(
+                "the accepted ids are {}; a `namespace` of an import is a part of the ids in it",
+                ids.join(", ")
+            )
+        };
         findings.push(
-            Diagnostic::warning(
-                DiagnosticCode::ToolUnsupported,
-                format!("the runtime {:?} is a label without effect", shell.runtime),
+            Diagnostic::error(
+                DiagnosticCode::MdToolDeclaration,
+                format!(
+                    "no `<shell_access>` that is accepted here has the id {:?}, which the `runtime` \
+                     of this tool names",
+                    shell.runtime
+                ),
                 tool.span,
             )
-            .with_help(
-                "the command runs in your own sandbox, under your own permissions; \
-                 no `<shell_access>` here has that id",
-            ),
+            .with_help(help),
         );
     }
 }

@@ -5,6 +5,7 @@ use logue_source::{Diagnostic, DiagnosticCode};
 use crate::document::ignored::no_content;
 use crate::document::read_root::read_roots;
 use crate::document::shell_tool::{is_shell_tool, read_shell_tool, reports_foreign_part};
+use crate::document::strict;
 use crate::document::tool::{BUILTINS, ToolDecl, ToolKind};
 use crate::findings::Findings;
 use crate::syntax::attributes::Attribute;
@@ -33,7 +34,8 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
         no_content(node, findings);
         return plain_tool(node, findings);
     }
-    let roots = read_roots(node, findings)?;
+    let is_valid = strict::unrepeated(node, findings);
+    let roots = read_roots(node, findings).filter(|_| is_valid)?;
     let tool = plain_tool(node, findings)?;
     if !roots.is_empty() && !matches!(tool.kind, ToolKind::Builtin { .. }) {
         reports_foreign_part(node, findings);

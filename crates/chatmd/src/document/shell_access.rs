@@ -4,7 +4,7 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::document::strict::optional;
+use crate::document::strict::{optional, unrepeated};
 use crate::findings::Findings;
 use crate::syntax::tree::{Child, ElementNode};
 
@@ -47,6 +47,9 @@ pub(super) fn read_shell_access(
     node: ElementNode<'_>,
     findings: &mut Findings,
 ) -> Option<ShellAccess> {
+    if !unrepeated(node, findings) {
+        return None;
+    }
     let id = optional(node, "id");
     let name = id.as_deref().unwrap_or_default();
     let mut rules: Vec<String> = Vec::new();

@@ -56,7 +56,8 @@ const KNOWN: [&str; 12] = [
 
 /// Returns whether a `<tool>` is a shell tool.
 pub(super) fn is_shell_tool(node: ElementNode<'_>) -> bool {
-    node.value("type").as_deref() == Some("shell") || node.has("runtime")
+    let is_shell = |it: Attribute<'_>| it.name() == "type" && it.value() == "shell";
+    node.attributes().any(is_shell) || node.has("runtime")
 }
 
 /// Reports a root, or a part of a shell tool, inside another `<tool>`.

@@ -3,6 +3,7 @@
 use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::findings::Findings;
+use crate::syntax::attributes::Attribute;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{Child, ElementNode};
 use crate::syntax::whitespace::{is_blank, trim};
@@ -24,10 +25,9 @@ pub(super) fn attributes(node: ElementNode<'_>, known: &[&str], findings: &mut F
                 ),
             )
         } else if seen.contains(&name) {
-            (
-                format!("repeated attribute `{name}` of `<{tag}>`"),
-                "remove one of them".to_owned(),
-            )
+            is_valid = false;
+            findings.push(repeated(attribute, tag));
+            continue;
         } else if attribute.is_flag() {
             (
                 format!("the attribute `{name}` of `<{tag}>` has no value"),
@@ -48,6 +48,32 @@ pub(super) fn attributes(node: ElementNode<'_>, known: &[&str], findings: &mut F
         );
     }
     is_valid
+}
+
+/// Reports repeated attributes as errors; returns whether there are none.
+///
+/// Two programs may use different ones, so a restriction could be lost.
+pub(super) fn unrepeated(node: ElementNode<'_>, findings: &mut Findings) -> bool {
+    let mut seen = Vec::new();
+    let mut is_valid = true;
+    for attribute in node.attributes() {
+        if seen.contains(&attribute.name()) {
+            is_valid = false;
+            findings.push(repeated(attribute, node.tag()));
+        }
+        seen.push(attribute.name());
+    }
+    is_valid
+}
+
+fn repeated(attribute: Attribute<'_>, tag: Tag) -> Diagnostic {
+    let name = attribute.name();
+    Diagnostic::error(
+        DiagnosticCode::MdInvalidAttribute,
+        format!("repeated attribute `{name}` of `<{tag}>`"),
+        attribute.name_span(),
+    )
+    .with_help("remove one of them")
 }
 
 /// Returns the parts of an element; reports text and other elements as errors.

@@ -338,21 +338,92 @@ fn commands_of_a_read_only_profile_change_nothing() {
 #[test]
 fn a_runtime_grants_nothing_and_needs_approval() {
     let prompt = "<config model=\"m\"/>\n\
+         <shell_access id=\"dev\" extends=\"builtin:workspace-development@1\"/>\n\
          <tool name=\"any\" type=\"shell\" mode=\"structured\" runtime=\"dev\"/>\n<user>hi</user>\n";
     let folder = folder(&[("p.md", prompt)]);
     let check = run(folder.path(), ["check", "p.md"]);
     assert_eq!(check.status, 0, "{}", check.stderr);
-    assert!(
-        check.stderr.contains("is a label without effect"),
-        "{}",
-        check.stderr
-    );
     let server = model(&[("any", json!({"program": "touch", "arguments": ["new.txt"]}))]);
     let mut command = crate::program::strict(folder.path());
     command.env("OPENAI_BASE_URL", server.base_url());
     let ran: Ran = command.args(["run", "p.md"]).output().unwrap().into();
     assert!(!folder.path().join("new.txt").exists(), "{}", ran.stderr);
     assert!(!ran.stderr.is_empty());
+}
+
+#[test]
+fn a_restriction_of_commands_cannot_be_lost_by_a_slip() {
+    const ACCESS: &str = "<shell_access id=\"dev\" extends=\"builtin:workspace-readonly@1\"/>";
+    const TOOL: &str = "<tool name=\"t\" type=\"shell\" runtime=\"dev\" command=\"touch\"/>";
+    const NO_ACCESS: &str = "no `<shell_access>` that is accepted here has the id";
+    let import = "<import src=\"part.chatmd\" namespace=\"rv\"/>";
+    let cases = [
+        (
+            ACCESS.replace("/>", " extends=\"builtin:workspace-development@1\"/>") + TOOL,
+            String::new(),
+            "repeated attribute `extends` of `<shell_access>`",
+        ),
+        (
+            ACCESS.replace(" extends", " id=\"other\" extends") + TOOL,
+            String::new(),
+            "repeated attribute `id` of `<shell_access>`",
+        ),
+        (
+            format!(
+                "{ACCESS}{}",
+                TOOL.replace("command", "runtime=\"dew\" command")
+            ),
+            String::new(),
+            "repeated attribute `runtime` of `<tool>`",
+        ),
+        (
+            format!(
+                "{ACCESS}{}",
+                TOOL.replace(" runtime=\"dev\"", " type=\"x\"")
+            ),
+            String::new(),
+            "missing attribute `runtime`",
+        ),
+        (
+            "<tool name=\"read_file\"><read id=\"a\" path=\"docs\" path=\".\"/></tool>".to_owned(),
+            String::new(),
+            "repeated attribute `path` of `<read>`",
+        ),
+        (
+            "<tool name=\"read_dir\" name=\"read_file\"><read id=\"a\" path=\"docs\"/></tool>"
+                .to_owned(),
+            String::new(),
+            "repeated attribute `name` of `<tool>`",
+        ),
+        (
+            format!("{ACCESS}{}", TOOL.replace("dev", "dew")),
+            String::new(),
+            NO_ACCESS,
+        ),
+        (TOOL.to_owned(), String::new(), NO_ACCESS),
+        (format!("{ACCESS}{import}"), TOOL.to_owned(), NO_ACCESS),
+        (format!("{import}{TOOL}"), ACCESS.to_owned(), NO_ACCESS),
+    ];
+    for (declarations, part, message) in cases {
+        let prompt = format!("{declarations}\n<config model=\"m\"/>\n<user>hi</user>\n");
+        let folder = folder(&[("p.md", &prompt), ("part.chatmd", &part), ("docs/a", "")]);
+        let server = model(&[("t", json!({"arguments": ["new.txt"]}))]);
+        for (arguments, status) in [
+            (&["check", "p.md"][..], 8),
+            (&["run", "--trust", "p.md"], 3),
+            (&["send", "--trust", "--agent", "p.md", "s", "hello"], 3),
+        ] {
+            let ran = ask(folder.path(), &server, arguments);
+            assert_eq!(ran.status, status, "{declarations}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains(message),
+                "{declarations}: {}",
+                ran.stderr
+            );
+        }
+        assert!(server.received().is_empty(), "{declarations}");
+        assert!(!folder.path().join("new.txt").exists(), "{declarations}");
+    }
 }
 
 #[test]
