@@ -1,6 +1,6 @@
 //! Checks across elements: unique names and ids, matching calls and responses, existing tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -189,7 +189,8 @@ struct Call {
 
 /// Pairs each response with the nearest preceding call of the same id.
 fn calls(document: &Document, findings: &mut Findings) {
-    let mut calls: BTreeMap<&str, Call> = BTreeMap::new();
+    // A transcript has many calls, and comparisons of their ids would take a tenth of a check.
+    let mut calls: HashMap<&str, Call> = HashMap::new();
     for element in &document.elements {
         match element {
             Element::ToolCall(call) => {
@@ -243,10 +244,10 @@ fn calls(document: &Document, findings: &mut Findings) {
             _ => {}
         }
     }
-    for (id, call) in calls {
-        if call.answer.is_none() {
-            findings.push(unanswered(id, call.span));
-        }
+    let open = calls.into_iter().filter(|(_, call)| call.answer.is_none());
+    let open: BTreeMap<&str, Span> = open.map(|(id, call)| (id, call.span)).collect();
+    for (id, span) in open {
+        findings.push(unanswered(id, span));
     }
 }
 

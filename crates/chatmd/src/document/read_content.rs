@@ -95,7 +95,8 @@ fn items<'t>(
     depth: usize,
     findings: &mut Findings,
 ) -> Vec<ContentItem> {
-    let mut items = Vec::new();
+    // Most content is one text.
+    let mut items = Vec::with_capacity(1);
     for child in children {
         let inner = match child {
             Child::Text(run) => {
