@@ -19,6 +19,7 @@ mod codes;
 mod composed;
 mod concurrent;
 mod contract;
+mod control_tokens;
 mod convert;
 mod convert_chatmd;
 mod convert_losses;
