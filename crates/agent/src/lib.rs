@@ -70,7 +70,7 @@ pub use prepare::models::{Model, Models};
 pub use prepare::prepared::{Connections, LoadedPrompt, Prepared, load_prompt, prepare};
 pub use prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
 pub use prompt::document::Prompt;
-pub use prompt::file_loader::FileLoader;
+pub use prompt::file_loader::{FileLoader, image_media_type};
 pub use prompt::read_roots::named_roots;
 pub use prompt::refine::{RefineError, RewriteMemory, refine_prompt};
 pub use prompt::scope::PromptScope;

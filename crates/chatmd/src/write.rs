@@ -383,6 +383,19 @@ pub fn variable(name: &str, value: &str) -> String {
     out
 }
 
+/// Writes `<img/>` for a file.
+///
+/// ```
+/// assert_eq!(chatmd::write::local_image("a.png"), "<img src=\"a.png\" local/>\n");
+/// ```
+pub fn local_image(path: &str) -> String {
+    let mut out = String::from("<");
+    out.push_str(Tag::Img.as_str());
+    write_attribute(&mut out, "src", path);
+    out.push_str(" local/>\n");
+    out
+}
+
 /// Writes `<config/>`.
 ///
 /// ```

@@ -14,7 +14,6 @@ mod exit;
 mod files;
 mod finding;
 mod language;
-mod nearest;
 mod rewrite;
 mod setup;
 mod table;
@@ -29,8 +28,8 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command, plain_error};
 use crate::commands::{
-    check, convert, debug, doctor, explain, fix, fmt, generate, mcp, run, scan, send, sessions,
-    signal, tokens, trust, view,
+    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, run, scan, send,
+    sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 
@@ -57,6 +56,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Ask(arguments) => ask::ask(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Send(arguments) => send::send(&arguments),
         Command::Signal(arguments) => signal::signal(&arguments),

@@ -213,7 +213,7 @@ pub(crate) fn network_is_off(src: &str) -> WorldError {
 }
 
 /// Returns the media type of an image from its first bytes.
-fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
+pub fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+mod ask;
 mod check;
 mod convert;
 mod debug;
@@ -24,6 +25,7 @@ mod tokens;
 mod variables;
 mod view;
 
+pub(crate) use ask::AskArgs;
 pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};
@@ -66,6 +68,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Ask(AskArgs),
     Run(RunArgs),
     Send(SendArgs),
     Signal(SignalArgs),

@@ -5,7 +5,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::ExplainArgs;
 use crate::exit::{CliError, Exit};
-use crate::nearest::nearest;
 use crate::terminal::{ignore_broken_pipe, print};
 
 /// The pages by code; `README` is their index.
@@ -37,7 +36,7 @@ fn unknown(code: &str) -> CliError {
         "usage",
         format!("`{code}` is not an error code"),
     );
-    match nearest(code, pages().map(|(known, _)| known)) {
+    match chatmd::suggest(code, pages().map(|(known, _)| known)) {
         Some(known) => error.with_help(format!("did you mean `{known}`?")),
         None => error.with_help("`logue explain` lists the codes"),
     }

@@ -1,5 +1,6 @@
 //! The commands, one module each. No command imports another one.
 
+pub(crate) mod ask;
 pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod debug;

@@ -12,7 +12,7 @@ use crate::arguments::{Busy, SendArgs};
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
-use crate::setup::session_agent::{Agent, SessionCommand, TTL};
+use crate::setup::session_agent::{Agent, AgentPrompt, SessionCommand, TTL};
 use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
@@ -80,7 +80,7 @@ fn turn(
             let agent = Agent::new(
                 session,
                 known.as_ref(),
-                arguments.agent.as_deref(),
+                arguments.agent.clone().map(AgentPrompt::File),
                 arguments.model_args.model.as_deref(),
                 &arguments.permissions,
             )?;

@@ -1,11 +1,13 @@
 //! The shared setup of commands: configuration, models, sessions and output.
 
 pub(crate) mod argument_editor;
+pub(crate) mod attachments;
 pub(crate) mod config;
 pub(crate) mod dry_run;
 pub(crate) mod environment;
 pub(crate) mod evaluation;
 pub(crate) mod failures;
+pub(crate) mod local_server;
 pub(crate) mod mcp;
 pub(crate) mod model;
 pub(crate) mod network;
@@ -14,6 +16,7 @@ pub(crate) mod permissions;
 pub(crate) mod prepare_failure;
 pub(crate) mod preview;
 pub(crate) mod prompt;
+pub(crate) mod question;
 pub(crate) mod requirements;
 pub(crate) mod server_access;
 pub(crate) mod session_agent;

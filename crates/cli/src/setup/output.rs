@@ -142,6 +142,13 @@ impl Output {
         }
     }
 
+    /// Reports the session of a question.
+    pub(crate) fn asked(&self, session: &str) {
+        if self.json {
+            self.emit(&json!({"event": "session.created", "session_id": session}));
+        }
+    }
+
     /// Reports that the prompt was rewritten; its file stays unchanged.
     pub(crate) fn refined(&self, prompt: &str, file: &str) {
         if self.json {

@@ -1,7 +1,7 @@
 //! The agent of a session, and the labels that store it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use logue_agent::{
@@ -20,6 +20,7 @@ use crate::setup::evaluation::{not_recorded, record_beside, record_of_session};
 use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
+use crate::setup::question::{QUESTION, Question};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::{ids, shown_id, store_failure};
@@ -41,11 +42,18 @@ pub(crate) const TEXT_LABELS: &[&str] = &[AGENT, MODEL, "prompt"];
 /// The label with the permission rules of tools.
 const PERMISSIONS: &str = "permissions";
 
+/// The prompt of an agent.
+#[derive(Clone, Debug)]
+pub(crate) enum AgentPrompt {
+    File(PathBuf),
+    /// The prompt of `logue ask`, which the session keeps.
+    Question(Question),
+}
+
 /// The agent of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
-    /// The prompt.
-    pub(crate) file: PathBuf,
+    pub(crate) prompt: AgentPrompt,
     /// The model that replaces the prompt's.
     model: Option<String>,
     permissions: Permissions,
@@ -68,7 +76,7 @@ impl Agent {
     pub(crate) fn new(
         session: &str,
         known: Option<&SessionInfo>,
-        file: Option<&Path>,
+        given: Option<AgentPrompt>,
         model: Option<&str>,
         rules: &[PermissionRule],
     ) -> Result<Self, CliError> {
@@ -80,14 +88,20 @@ impl Agent {
                 news.push((name, value));
             }
         };
-        let file = match (file, text(AGENT)) {
-            (Some(file), _) => {
-                let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let question = label(QUESTION).and_then(Question::from_json);
+        let prompt = match (given, text(AGENT), question) {
+            (Some(AgentPrompt::File(file)), ..) => {
+                let file = std::path::absolute(&file).unwrap_or(file);
                 note(AGENT, json!(file.display().to_string()));
-                file
+                AgentPrompt::File(file)
             }
-            (None, Some(file)) => PathBuf::from(file),
-            (None, None) => {
+            (Some(AgentPrompt::Question(question)), ..) => {
+                note(QUESTION, question.to_json());
+                AgentPrompt::Question(question)
+            }
+            (None, Some(file), _) => AgentPrompt::File(PathBuf::from(file)),
+            (None, None, Some(question)) => AgentPrompt::Question(question),
+            (None, None, None) => {
                 let message = format!("session `{}` has no agent", shown_id(session));
                 return Err(CliError::user("agent_not_configured", message)
                     .with_help("name a prompt: --agent FILE; the session remembers it"));
@@ -118,7 +132,7 @@ impl Agent {
             note(PERMISSIONS, json!(rules));
         }
         Ok(Self {
-            file,
+            prompt,
             model,
             permissions,
             evaluated: label(EVALUATED).cloned(),
@@ -180,7 +194,10 @@ impl Agent {
         session: &str,
         command: &SessionCommand<'_>,
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
-        let input = Input::for_agent(&self.file)?;
+        let input = match &self.prompt {
+            AgentPrompt::File(file) => Input::for_agent(file)?,
+            AgentPrompt::Question(question) => Input::for_question(question),
+        };
         if input.language == Language::Openchatml {
             let message = format!("`{}` is a transcript, not an agent's prompt", input.name);
             return Err(CliError::user("E-MD-TOP-LEVEL-TEXT", message)

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
+use crate::setup::question::ASKED;
 use crate::setup::signals::signalled;
 use crate::setup::store::{release_leases, store_failure};
 use crate::setup::suspended::file_of;
@@ -216,6 +217,10 @@ fn go_on(session: &str, store: &StoreArgs) -> String {
         return format!("{KEPT}: run the same command again to continue from them");
     }
     let store = store_flag(store);
+    if session.starts_with(ASKED) {
+        let session = quote_word(session);
+        return format!("{KEPT}: `logue sessions retry {session}{store}` continues from them");
+    }
     let session = quote_word(session);
     format!(
         "{KEPT}: the same command, or `logue sessions retry {session}{store}`, continues from them"

@@ -24,7 +24,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
 use crate::setup::prompt::input::Input;
-use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
+use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, chat_over};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::{new_id, shown_id, store_failure};
@@ -254,9 +254,13 @@ pub(crate) async fn chat(
     let agent = Agent::new(session, known, None, model, rules)?;
     let agent = agent.resuming(model, record.as_ref());
     let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
-    let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
+    let AgentPrompt::File(transcript) = &agent.prompt else {
+        let message = format!("{session} has no file");
+        return Err(CliError::user("suspension_record_invalid", message));
+    };
+    let prompt = prompt.map_or_else(|| transcript.clone(), PathBuf::from);
     let timeout = settings.run.lock_timeout;
-    let input = Input::for_transcript(&prompt, &agent.file, timeout, |path| output.waiting(path))?;
+    let input = Input::for_transcript(&prompt, transcript, timeout, |path| output.waiting(path))?;
     let command = SessionCommand {
         settings,
         model_args: &arguments.model_args,
@@ -287,7 +291,7 @@ pub(crate) async fn chat(
         .any(|one| one.invocation_id == waiting.invocation_id);
     let gone = call_ids(waiting).any(|id| !open.iter().any(|call| call == id));
     if gone && still_waits {
-        let file = agent.file.display();
+        let file = transcript.display();
         let message = format!("the conversation in {file} continued without the decision");
         return Err(CliError::user("suspension_record_invalid", message)
             .with_help("run the prompt again; the model may repeat the call"));

@@ -59,6 +59,7 @@ mod prompt_files;
 mod prompt_settings;
 mod provider_errors;
 mod providers;
+mod questions;
 mod recorded;
 mod recovered;
 mod redact;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::arguments::{RepairArgs, StoreArgs, VerifyArgs};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
+use crate::setup::question::QUESTION;
 use crate::setup::session_agent::{EVALUATED, TEXT_LABELS, VARIABLES};
 use crate::setup::settings::Settings;
 use crate::setup::store::{check_exists, known, sqlite_file, store_failure};
@@ -194,7 +195,7 @@ async fn check_labels(
                 "permissions" => value
                     .as_array()
                     .is_some_and(|rules| rules.iter().all(Value::is_string)),
-                EVALUATED => value.is_object(),
+                EVALUATED | QUESTION => value.is_object(),
                 VARIABLES => value.as_object().is_some_and(|values| {
                     values
                         .values()

@@ -16,6 +16,7 @@ use crate::files::folder_of;
 use crate::language::Language;
 use crate::setup::evaluation::base_of;
 use crate::setup::failures::{source_failure, transcript_failure};
+use crate::setup::question::Question;
 use crate::terminal::print_error;
 
 /// The text of a run and the transcript that it may append to.
@@ -123,6 +124,19 @@ impl Input {
             base: None,
             transcript_folder: folder_of(path),
         })
+    }
+
+    /// Returns the prompt of `logue ask`. Its paths count from the directory of the first question.
+    pub(crate) fn for_question(question: &Question) -> Self {
+        Self {
+            name: "the question".to_owned(),
+            text: question.prompt.clone(),
+            language: Language::Chatmd,
+            transcript: None,
+            prompt: None,
+            base: Some(question.directory.join("-")),
+            transcript_folder: question.directory.clone(),
+        }
     }
 
     /// Opens a transcript to continue, with the prompt that it started from.

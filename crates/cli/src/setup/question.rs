@@ -1,0 +1,94 @@
+//! The prompt of `logue ask`, which has no file.
+
+use std::path::PathBuf;
+
+use chatmd::{BUILTINS, BuiltinDeclaration, write as element};
+use logue_agent::Redaction;
+use serde_json::{Value, json};
+
+use crate::exit::{CliError, Exit};
+use crate::setup::attachments::Asked;
+
+/// The label with the prompt of `logue ask`.
+pub(crate) const QUESTION: &str = "question";
+
+/// The beginning of the session ids of questions.
+pub(crate) const ASKED: &str = "ask-";
+
+/// A prompt that only its session keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// The system message and the tools, as ChatMD.
+    pub(crate) prompt: String,
+    /// The directory that paths of tools count from.
+    pub(crate) directory: PathBuf,
+}
+
+impl Question {
+    /// Creates the prompt of a question that is asked in the current directory.
+    pub(crate) fn new(
+        system: Option<&str>,
+        tools: &[String],
+        redaction: &Redaction,
+    ) -> Result<Self, CliError> {
+        let mut prompt = String::new();
+        for name in tools {
+            check_tool(name)?;
+            prompt.push_str(&element::builtin_tool(name));
+        }
+        if let Some(system) = system {
+            // The session stores it.
+            prompt.push_str(&element::system(&redaction.text(system)));
+        }
+        let directory = std::env::current_dir().map_err(|error| {
+            CliError::user("E-SOURCE-READ", format!("no current directory: {error}"))
+        })?;
+        Ok(Self { prompt, directory })
+    }
+
+    /// Returns a prompt file that asks the same.
+    pub(crate) fn to_file(&self, model: Option<&str>, asked: &Asked) -> String {
+        let model = element::ConfigRecord::default().with_model(model);
+        let mut text = String::new();
+        if model != element::ConfigRecord::default() {
+            text.push_str(&element::config(&model));
+        }
+        text.push_str(&self.prompt);
+        text.push_str("<user>\n");
+        text.push_str(&element::raw(&asked.text));
+        text.push('\n');
+        for (name, _) in &asked.images {
+            text.push_str(&element::local_image(name));
+        }
+        text.push_str("</user>\n");
+        text
+    }
+
+    /// Returns the prompt in the label of a session.
+    pub(crate) fn from_json(label: &Value) -> Option<Self> {
+        let text = |key| label.get(key)?.as_str();
+        Some(Self {
+            prompt: text("prompt")?.to_owned(),
+            directory: text("directory")?.into(),
+        })
+    }
+
+    /// Returns the label of a session.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"prompt": self.prompt, "directory": self.directory.display().to_string()})
+    }
+}
+
+fn check_tool(name: &str) -> Result<(), CliError> {
+    if BuiltinDeclaration::find(name).is_some() {
+        return Ok(());
+    }
+    let message = format!("`{name}` is not a built-in tool");
+    let error = CliError::new(Exit::Usage, "usage", message);
+    let known: Vec<&str> = BUILTINS.iter().map(|known| known.declared).collect();
+    let error = match chatmd::suggest(name, known.iter().copied()) {
+        Some(known) => error.with_help(format!("did you mean `{known}`?")),
+        None => error.with_help(format!("the built-in tools are {}", known.join(", "))),
+    };
+    Err(error.with_help("other tools are declared in a prompt file, see `logue run`"))
+}
