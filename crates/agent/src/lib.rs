@@ -80,6 +80,7 @@ pub use prompt::variables::VariableValues;
 pub use record::agent_log::{AgentLog, AgentMessage, agent_messages};
 pub use record::entry::{RecordEntry, RecordKind};
 pub use record::evaluation_record::EvaluationRecord;
+pub use record::origin::OriginRefusal;
 pub use record::record_key::RecordKey;
 pub use transcript::file::TranscriptFile;
 pub use transcript::file_session::FileSession;

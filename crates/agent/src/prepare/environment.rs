@@ -1,10 +1,11 @@
 //! The settings and ports that prompts are prepared with.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use logue_tools::{
-    BoxFuture, Fetcher, Roots, SearchEngine, ShellOptions, ShellPolicy, ToolServers,
+    BoxFuture, Fetcher, RootError, Roots, SearchEngine, ShellOptions, ShellPolicy, ToolServers,
 };
 
 use crate::agents::response_cache::ResponseCache;
@@ -208,6 +209,7 @@ impl Environment {
     pub(crate) fn scope(&self, source: &PromptSource) -> Result<PromptScope, PrepareError> {
         let folders = std::iter::once(source.folder()).chain(self.roots.iter().cloned());
         let roots = Roots::new(folders).map_err(PrepareError::Roots)?;
+        require_same_base(source, &roots)?;
         let mut files = FileLoader::new(Arc::new(roots), &source.transcript_folder());
         if let Some(path) = source.base_file() {
             files = files.with_file(path);
@@ -233,6 +235,17 @@ impl Environment {
             ..self.clone()
         }
     }
+}
+
+/// Refuses an opened directory that a link replaced after the origin was verified.
+fn require_same_base(source: &PromptSource, roots: &Roots) -> Result<(), PrepareError> {
+    let folder = source.folder();
+    if source.base.is_none() || roots.base() == folder {
+        return Ok(());
+    }
+    let error = io::Error::other("a link leads to it");
+    let name = folder.display().to_string();
+    Err(PrepareError::Roots(RootError::Unreadable(name, error)))
 }
 
 impl std::fmt::Debug for Environment {

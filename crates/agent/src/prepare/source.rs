@@ -22,7 +22,7 @@ pub struct PromptSource {
     pub origin: PromptOrigin,
     /// The file that relative paths are resolved against, if that is not the prompt's own.
     ///
-    /// Trust is in the prompt's own file.
+    /// Its directory must be absolute and without links. Trust is in the prompt's own file.
     pub base: Option<PathBuf>,
     /// The transcript that the turn appends to; tools cannot write it.
     pub transcript: Option<PathBuf>,

@@ -288,7 +288,7 @@ fn refused(error: &RootError) -> WorldError {
 }
 
 /// Returns the name of a payload in its directory: one plain component.
-fn payload_name(src: &str) -> Option<&str> {
+pub(crate) fn payload_name(src: &str) -> Option<&str> {
     let within = src.strip_prefix("./").unwrap_or(src);
     let name = within.strip_prefix(PAYLOAD_FOLDER)?.strip_prefix('/')?;
     let mut parts = Path::new(name).components();

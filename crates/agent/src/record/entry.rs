@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::record::origin::RecordedOrigin;
+
 /// The version of the form.
 const VERSION: u32 = 1;
 
@@ -66,16 +68,6 @@ impl RecordEntry {
 /// The entries by their keys.
 pub(crate) type Entries = BTreeMap<String, RecordEntry>;
 
-/// The prompt that a transcript began with, in another directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PromptPlace {
-    /// The absolute path of the prompt.
-    pub(crate) prompt: String,
-    /// The absolute path of the transcript: a copy of the record elsewhere does not count.
-    pub(crate) transcript: String,
-}
-
 /// The text of a record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,12 +77,12 @@ pub(crate) struct RecordText {
     pub(crate) binding: String,
     pub(crate) entries: Vec<RecordEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) origin: Option<PromptPlace>,
+    pub(crate) origin: Option<RecordedOrigin>,
 }
 
 impl RecordText {
     /// Arranges entries, without their binding.
-    pub(crate) fn new(entries: &Entries, origin: Option<PromptPlace>) -> Self {
+    pub(crate) fn new(entries: &Entries, origin: Option<RecordedOrigin>) -> Self {
         let mut entries: Vec<RecordEntry> = entries.values().cloned().collect();
         entries.sort_by(|one, other| {
             let place = |entry: &RecordEntry| (entry.kind, entry.src.clone(), entry.key.clone());

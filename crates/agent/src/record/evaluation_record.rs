@@ -14,9 +14,11 @@ use logue_tools::FolderHandle;
 use serde_json::Value;
 
 use crate::files::atomic_file::{folder_of, temporary};
+use crate::prepare::source::PromptLanguage;
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
-use crate::record::entry::{Entries, PromptPlace, RecordEntry, RecordKind, RecordText, entry_key};
+use crate::record::entry::{Entries, RecordEntry, RecordKind, RecordText, entry_key};
+use crate::record::origin::{OriginRefusal, RecordedOrigin};
 use crate::record::record_key::RecordKey;
 use crate::transcript::redaction::Redaction;
 
@@ -38,8 +40,9 @@ pub struct EvaluationRecord {
     redaction: Redaction,
     /// The transcript; `None` for a record of a session.
     transcript: Option<PathBuf>,
-    stored_origin: Option<PromptPlace>,
-    origin: Option<PromptPlace>,
+    stored_origin: Option<RecordedOrigin>,
+    origin: Option<RecordedOrigin>,
+    refused_origin: Option<OriginRefusal>,
 }
 
 impl EvaluationRecord {
@@ -50,8 +53,6 @@ impl EvaluationRecord {
         let read = read_beside(transcript);
         let mut record = Self::read(read, key, &shown_name(transcript));
         record.transcript = Some(transcript.to_owned());
-        let is_here = |origin: &&PromptPlace| Some(&*origin.transcript) == transcript.to_str();
-        record.origin = record.stored_origin.as_ref().filter(is_here).cloned();
         record
     }
 
@@ -85,6 +86,7 @@ impl EvaluationRecord {
             transcript: None,
             stored_origin: origin,
             origin: None,
+            refused_origin: None,
         }
     }
 
@@ -112,7 +114,24 @@ impl EvaluationRecord {
         RecordText::new(&self.stored, None).entries
     }
 
-    /// The prompt in another directory that the transcript began with.
+    /// Uses the recorded origin if it was recorded for this transcript.
+    ///
+    /// It is used for a transcript at the same place whose text continues that of the time when the
+    /// origin was recorded. The added text must not name files or declare tools. The prompt
+    /// must exist in the same directory.
+    #[must_use]
+    pub fn with_text(mut self, text: &str, language: PromptLanguage) -> Self {
+        let (Some(origin), Some(transcript)) = (&self.stored_origin, &self.transcript) else {
+            return self;
+        };
+        match origin.verify(transcript, text, language) {
+            Ok(()) => self.origin = Some(origin.clone()),
+            Err(refusal) => self.refused_origin = Some(refusal),
+        }
+        self
+    }
+
+    /// The prompt in another directory that the transcript began with, if it is used.
     ///
     /// Paths of the transcript count from it.
     pub fn origin(&self) -> Option<&Path> {
@@ -120,22 +139,27 @@ impl EvaluationRecord {
         Some(Path::new(&origin.prompt))
     }
 
-    /// Returns whether the transcript was moved since its origin was recorded.
-    pub fn is_moved(&self) -> bool {
-        self.stored_origin.is_some() && self.origin.is_none()
+    /// The recorded prompt, also if it is not used.
+    pub fn recorded_origin(&self) -> Option<&Path> {
+        let origin = self.stored_origin.as_ref()?;
+        Some(Path::new(&origin.prompt))
     }
 
-    /// Sets the prompt that the transcript begins with, if it is in another directory.
+    /// The reason why the recorded origin is not used.
+    pub fn refused_origin(&self) -> Option<&OriginRefusal> {
+        self.refused_origin.as_ref()
+    }
+
+    /// Sets the prompt in another directory that a transcript begins with.
     ///
-    /// Both paths must be absolute and UTF-8; another path is not recorded.
+    /// `text` is the text of the transcript, to which the origin is bound. Both paths must be absolute
+    /// and UTF-8; another path is not recorded.
     #[must_use]
-    pub fn with_origin(mut self, prompt: Option<&Path>) -> Self {
-        let paths = prompt.and_then(Path::to_str);
-        let paths = paths.zip(self.transcript.as_deref().and_then(Path::to_str));
-        self.origin = paths.map(|(prompt, transcript)| PromptPlace {
-            prompt: prompt.to_owned(),
-            transcript: transcript.to_owned(),
-        });
+    pub fn with_origin(mut self, prompt: Option<&Path>, text: &str) -> Self {
+        let paths = prompt.zip(self.transcript.as_deref());
+        self.origin =
+            paths.and_then(|(prompt, transcript)| RecordedOrigin::new(prompt, transcript, text));
+        self.refused_origin = None;
         self
     }
 
@@ -228,7 +252,7 @@ impl EvaluationRecord {
 }
 
 /// The content of a record, and whether the key binds it.
-type Verified = (Entries, Option<PromptPlace>, bool);
+type Verified = (Entries, Option<RecordedOrigin>, bool);
 
 /// Reads the content of a record.
 fn verified(bytes: Option<Vec<u8>>, key: &RecordKey) -> io::Result<Verified> {

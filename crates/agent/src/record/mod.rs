@@ -3,4 +3,5 @@
 pub(crate) mod agent_log;
 pub(crate) mod entry;
 pub(crate) mod evaluation_record;
+pub(crate) mod origin;
 pub(crate) mod record_key;

@@ -195,8 +195,10 @@ fn source(
     let file = input.recorded_file();
     let started = arguments.output.as_ref().and(input.started_from());
     let model_args = &arguments.model_args;
-    source.record =
-        file.and_then(|file| record_beside(&file, started.as_deref(), model_args, settings));
+    source.record = file.and_then(|file| {
+        let transcript = input.recorded_text(&file);
+        record_beside(transcript, started.as_deref(), model_args, settings)
+    });
     Ok(source)
 }
 

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{EvaluationRecord, RecordKey};
-use logue_source::escape_line;
+use logue_agent::{EvaluationRecord, OriginRefusal, PromptLanguage, RecordKey};
+use logue_source::{escape_line, quote_word};
 use serde_json::Value;
 
 use crate::arguments::ModelArgs;
-use crate::files::folder_of;
+use crate::language::Language;
 use crate::setup::environment::{file_owners, state_folder};
 use crate::setup::settings::Settings;
 use crate::terminal::print_error;
@@ -19,24 +19,90 @@ pub(crate) fn record_key() -> Option<RecordKey> {
     key.map(|key| key.with_owners(file_owners()))
 }
 
+/// A transcript that a command reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TranscriptText<'t> {
+    /// Its path, with links followed.
+    pub(crate) path: &'t Path,
+    pub(crate) text: &'t str,
+    pub(crate) language: Language,
+}
+
+/// The place that the paths of a transcript count from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TranscriptOrigin {
+    /// No other directory is recorded.
+    Own,
+    /// A prompt in another directory.
+    Prompt(PathBuf),
+    /// The recorded prompt is not used; paths count from the transcript.
+    Refused,
+}
+
+impl TranscriptOrigin {
+    /// Returns the origin of a transcript. One that is not used is reported.
+    pub(crate) fn of(transcript: TranscriptText<'_>) -> Self {
+        let Some(key) = record_key() else {
+            return Self::Own;
+        };
+        let record = EvaluationRecord::beside(transcript.path, key);
+        let record = record.with_text(transcript.text, prompt_language(transcript.language));
+        let named = record.recorded_origin().map(Path::to_owned);
+        if let (Some(refusal), Some(prompt)) = (record.refused_origin(), named) {
+            report_refusal(refusal, transcript.path, &prompt);
+            return Self::Refused;
+        }
+        record
+            .origin()
+            .map_or(Self::Own, |base| Self::Prompt(base.to_owned()))
+    }
+
+    /// Returns the prompt in another directory.
+    pub(crate) fn prompt(self) -> Option<PathBuf> {
+        match self {
+            Self::Prompt(prompt) => Some(prompt),
+            Self::Own | Self::Refused => None,
+        }
+    }
+}
+
+fn report_refusal(refusal: &OriginRefusal, transcript: &Path, prompt: &Path) {
+    let reason = refusal.to_string();
+    let (transcript, prompt) = (transcript.display(), prompt.display());
+    let (transcript, prompt) = (transcript.to_string(), prompt.to_string());
+    print_error(&format!(
+        "note: {}, so its paths count from its own directory and not from {}; review it, then \
+         `logue run -o {} {}` counts them from there\n",
+        escape_line(&reason),
+        escape_line(&prompt),
+        quote_word(&transcript),
+        quote_word(&prompt),
+    ));
+}
+
+fn prompt_language(language: Language) -> PromptLanguage {
+    match language {
+        Language::Openchatml => PromptLanguage::OpenChatMl,
+        _ => PromptLanguage::ChatMd,
+    }
+}
+
 /// Reads the record beside a transcript. A record that is not used is reported.
 ///
 /// `started_from` is the prompt that `-o` begins the transcript with.
 pub(crate) fn record_beside(
-    transcript: &Path,
+    transcript: TranscriptText<'_>,
     started_from: Option<&Path>,
     arguments: &ModelArgs,
     settings: &Settings,
 ) -> Option<Arc<EvaluationRecord>> {
-    let record = EvaluationRecord::beside(transcript, record_key()?);
-    if record.is_moved() {
-        print_error(
-            "note: the transcript was moved, so its paths count from its own folder; `-o` with its prompt sets them again\n",
-        );
-    }
+    let record = EvaluationRecord::beside(transcript.path, record_key()?);
     let record = match started_from {
-        Some(prompt) => record.with_origin(is_elsewhere(prompt, transcript).then_some(prompt)),
-        None => record,
+        Some(prompt) => {
+            let prompt = is_elsewhere(prompt, transcript.path).then_some(prompt);
+            record.with_origin(prompt, transcript.text)
+        }
+        None => record.with_text(transcript.text, prompt_language(transcript.language)),
     };
     Some(Arc::new(checked(record, arguments, settings)))
 }
@@ -52,10 +118,16 @@ pub(crate) fn record_of_session(
 }
 
 /// Returns the prompt in another directory that the paths of a transcript count from.
-pub(crate) fn base_of(path: &Path) -> Option<PathBuf> {
-    let record = EvaluationRecord::beside(&path.canonicalize().ok()?, record_key()?);
-    let base = record.origin()?;
-    folder_of(base).is_dir().then(|| base.to_owned())
+///
+/// An origin that is not used is reported.
+pub(crate) fn base_of(path: &Path, text: &str, language: Language) -> Option<PathBuf> {
+    let path = &path.canonicalize().ok()?;
+    let transcript = TranscriptText {
+        path,
+        text,
+        language,
+    };
+    TranscriptOrigin::of(transcript).prompt()
 }
 
 /// Writes the record beside its transcript. A failure costs only later requests.

@@ -248,7 +248,10 @@ impl Agent {
         }
         let mut source = input.source(history)?;
         source.record = match input.transcript_path() {
-            Some(file) => record_beside(&file, None, &model_args, command.settings),
+            Some(file) => {
+                let transcript = input.recorded_text(&file);
+                record_beside(transcript, None, &model_args, command.settings)
+            }
             None => record_of_session(self.evaluated.as_ref(), &model_args, command.settings),
         };
         let record = source.record.clone();

@@ -11,6 +11,7 @@ use logue_tools::mcp::McpOptions;
 
 use crate::exit::CliError;
 use crate::files::folder_of;
+use crate::language::Language;
 use crate::setup::evaluation::base_of;
 use crate::setup::failures::source_failure;
 use crate::setup::server_access::{self, AccessByServer};
@@ -42,7 +43,8 @@ pub(crate) fn grant_of(path: &Path, settings: &Settings) -> Result<Grant, CliErr
     let name = path.display().to_string();
     let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-    let base = base_of(path);
+    let language = Language::detect(Some(path), text.as_bytes());
+    let base = base_of(path, &text, language);
     let base = base.as_deref().unwrap_or(path);
     let folder = folder_of(base);
     // A run may name agents in the directories of the configuration.

@@ -51,6 +51,7 @@ mod missing_files;
 mod moved;
 mod network;
 mod newer_ochat;
+mod origins;
 mod payloads;
 mod private_files;
 mod program;

@@ -254,7 +254,7 @@ impl Checker<'_> {
         agent: Option<&AgentPrompt>,
     ) -> Result<(), CliError> {
         let callers = agent.map_or(&[][..], |agent| &agent.callers);
-        let base = path.and_then(base_of);
+        let base = path.and_then(|path| base_of(path, text, Language::Chatmd));
         let base = base.as_deref().or(path);
         let world = base
             .filter(|_| !self.arguments.no_file_checks)

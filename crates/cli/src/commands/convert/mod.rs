@@ -38,6 +38,7 @@ use crate::conversion::in_memory::reason;
 use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, folder_of};
+use crate::language::Language;
 use crate::setup::evaluation::{base_of, record_key};
 use crate::setup::variables::variables;
 use crate::terminal::print_error;
@@ -175,8 +176,7 @@ fn named(path: &Path) -> Option<PathBuf> {
 /// Returns whether the extension of a file permits conversations.
 fn is_candidate(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
-    crate::language::Language::is_candidate(path)
-        || matches!(ending, Some("json" | "jsonl" | "ndjson" | "txt"))
+    Language::is_candidate(path) || matches!(ending, Some("json" | "jsonl" | "ndjson" | "txt"))
 }
 
 struct Converter<'a> {
@@ -231,7 +231,7 @@ impl Converter<'_> {
         let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
         let read = match form {
             Form::Chatmd | Form::Text => {
-                let expansion = self.expansion(path)?;
+                let expansion = self.expansion(path, &bytes)?;
                 chatmd::read_with(&bytes, certain, folder, &self.variables, expansion)
             }
             _ => form.read(&bytes, certain, folder, &self.options),
@@ -247,13 +247,14 @@ impl Converter<'_> {
     }
 
     /// Returns the files that references of a document may name, if they are expanded.
-    fn expansion(&self, path: Option<&Path>) -> Result<Option<Expansion>, CliError> {
+    fn expansion(&self, path: Option<&Path>, bytes: &[u8]) -> Result<Option<Expansion>, CliError> {
         if !self.arguments.expansion.expand {
             return Ok(None);
         }
         let real = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let folder = real.as_deref().map_or_else(|| ".".into(), folder_of);
-        let base = path.and_then(base_of);
+        let text = String::from_utf8_lossy(bytes);
+        let base = path.and_then(|path| base_of(path, &text, Language::Chatmd));
         let base = base.as_deref().or(path);
         let folders = [base.map_or_else(|| ".".into(), folder_of)];
         let roots = Roots::new(

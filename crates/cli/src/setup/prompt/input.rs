@@ -14,7 +14,7 @@ use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
 use crate::language::Language;
-use crate::setup::evaluation::base_of;
+use crate::setup::evaluation::{TranscriptOrigin, TranscriptText, base_of};
 use crate::setup::failures::{source_failure, transcript_failure};
 use crate::setup::question::Question;
 use crate::terminal::print_error;
@@ -78,7 +78,7 @@ impl Input {
         let (name, content) = match (&transcript, &arguments.output) {
             (Some(file), Some(path)) => (path.display().to_string(), file.content().to_vec()),
             (Some(file), None) => (name, file.content().to_vec()),
-            (None, _) => (name, bytes),
+            (None, _) => (name, bytes.clone()),
         };
         let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
         // Payloads are beside the file itself, not beside links to it.
@@ -91,7 +91,17 @@ impl Input {
         let language = arguments
             .from
             .unwrap_or_else(|| Language::detect(Some(Path::new(&name)), text.as_bytes()));
-        let base = prompt.as_deref().and_then(base_of);
+        // With `-o`, the text is not that of the prompt.
+        let base = match (&prompt, &arguments.output) {
+            (Some(path), None) => base_of(path, &text, language),
+            (Some(path), Some(_)) => {
+                let own =
+                    into_text(&arguments.file, bytes).map_err(|error| source_failure(&error))?;
+                let language = Language::detect(Some(path), own.as_bytes());
+                base_of(path, &own, language)
+            }
+            (None, _) => None,
+        };
         if let Some(base) = &base {
             let base = base.display().to_string();
             let base = escape_line(&base);
@@ -151,13 +161,24 @@ impl Input {
         let name = transcript.display().to_string();
         let text = into_text(&name, file.content().to_vec());
         let text = text.map_err(|error| source_failure(&error))?;
+        let language = Language::detect(Some(transcript), text.as_bytes());
+        let recorded = TranscriptOrigin::of(TranscriptText {
+            path: file.path(),
+            text: &text,
+            language,
+        });
+        let base = match recorded {
+            TranscriptOrigin::Prompt(base) => Some(base),
+            TranscriptOrigin::Refused => Some(file.path().to_owned()),
+            TranscriptOrigin::Own => base_of_file(prompt),
+        };
         Ok(Self {
-            language: Language::detect(Some(transcript), text.as_bytes()),
+            language,
             text,
             name,
             transcript_folder: folder_of(file.path()),
             transcript: Some(file),
-            base: base_of(prompt),
+            base,
             prompt: Some(prompt.to_owned()),
         })
     }
@@ -195,10 +216,21 @@ impl Input {
         ))
     }
 
-    /// Returns the prompt that a new transcript begins with, with links followed.
+    /// Returns the prompt that a new transcript begins with, in a directory without links.
     pub(crate) fn started_from(&self) -> Option<PathBuf> {
         let prompt = self.base.as_ref().or(self.prompt.as_ref())?;
-        prompt.canonicalize().ok()
+        // Paths count from the directory of a link, not of its target.
+        let folder = folder_of(prompt).canonicalize().ok()?;
+        Some(folder.join(prompt.file_name()?))
+    }
+
+    /// Returns the transcript's path and text, for its record.
+    pub(crate) fn recorded_text<'i>(&'i self, path: &'i Path) -> TranscriptText<'i> {
+        TranscriptText {
+            path,
+            text: &self.text,
+            language: self.language,
+        }
     }
 
     /// Returns the path of the transcript.
@@ -221,6 +253,13 @@ impl Input {
             .or_else(|| self.prompt.clone())
             .unwrap_or_else(|| PathBuf::from("-"))
     }
+}
+
+/// Returns the prompt in another directory that the paths of a readable file count from.
+fn base_of_file(path: &Path) -> Option<PathBuf> {
+    let text = into_text("", read_bytes(path).ok()?).ok()?;
+    let language = Language::detect(Some(path), text.as_bytes());
+    base_of(path, &text, language)
 }
 
 /// Returns the message of the command line or of standard input.
