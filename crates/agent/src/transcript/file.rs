@@ -139,6 +139,22 @@ impl TranscriptFile {
         })
     }
 
+    /// Copies the payload files that the content names in the directory of another transcript.
+    ///
+    /// They are written before the file itself.
+    ///
+    /// # Errors
+    /// Returns an error if the name of a payload is taken by a file with other content.
+    pub fn adopt_payloads(&mut self, directory: &Path) -> Result<(), TranscriptError> {
+        let (Ok(text), Ok(from)) = (
+            std::str::from_utf8(&self.content),
+            FolderHandle::open(directory),
+        ) else {
+            return Ok(());
+        };
+        self.writing.adopt_payloads(&from, text)
+    }
+
     fn locked(
         folder: FolderHandle,
         name: OsString,
@@ -358,6 +374,7 @@ impl TranscriptFile {
 impl TranscriptWriter for TranscriptFile {
     fn prepare(&mut self) -> Result<(), TranscriptError> {
         self.writing.check_payloads()?;
+        self.writing.copy_payloads()?;
         let probed = if self.held.is_some() {
             self.temporary()
                 .and_then(|(name, _)| self.folder.remove_file(&name))

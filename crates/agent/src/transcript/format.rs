@@ -249,10 +249,30 @@ impl TranscriptFormat {
             .map_err(|error| self.payload_error(error))
     }
 
+    /// Finds the payloads that a text names beside another transcript.
+    pub(crate) fn adopt_payloads(
+        &mut self,
+        from: &FolderHandle,
+        text: &str,
+    ) -> Result<(), TranscriptError> {
+        let adopted = self.payloads.adopt(from, text);
+        adopted.map_err(|error| self.payload_error(error))
+    }
+
+    /// Copies the payloads that were found.
+    pub(crate) fn copy_payloads(&mut self) -> Result<(), TranscriptError> {
+        let copied = self.payloads.copy_adopted();
+        copied.map_err(|error| self.payload_error(error))
+    }
+
     fn payload_error(&self, error: PayloadError) -> TranscriptError {
         let path = self.payloads.path().display().to_string();
         match error {
             PayloadError::NotFolder => TranscriptError::PayloadFolder(path),
+            PayloadError::Taken(payload) => TranscriptError::PayloadTaken {
+                path: self.transcript.display().to_string(),
+                payload,
+            },
             PayloadError::Io(error) => TranscriptError::Io {
                 path,
                 action: "written",

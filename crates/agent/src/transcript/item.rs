@@ -176,6 +176,14 @@ pub enum TranscriptError {
     /// The place of the payload files is not a directory beside the transcript.
     #[error("{0} is not a directory, or is a link to one, so payload files are not written")]
     PayloadFolder(String),
+    /// A payload of the prompt has the name of another file beside the transcript.
+    #[error("{path} cannot be created: `{payload}` beside it is a payload of another transcript")]
+    PayloadTaken {
+        /// The transcript.
+        path: String,
+        /// The reference to the payload.
+        payload: String,
+    },
     /// The transcript would exceed the size that can be read again.
     #[error("{0} would be larger than 64 MiB, the most that a transcript can have")]
     TooLarge(String),
@@ -216,7 +224,9 @@ impl TranscriptError {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::Busy(_) => "transcript_locked",
-            Self::Unsuitable { .. } | Self::NoDirectory { .. } => "E-SOURCE-READ",
+            Self::Unsuitable { .. } | Self::NoDirectory { .. } | Self::PayloadTaken { .. } => {
+                "E-SOURCE-READ"
+            }
             Self::PayloadFolder(_) => "E-MD-PAYLOAD-FOLDER",
             Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
             Self::Unwritable { .. } => "E-WRITE-REFUSED",
@@ -233,6 +243,7 @@ impl TranscriptError {
             Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-save",
             Self::NoDirectory { .. } => "create the directory, or name another file with -o",
             Self::PayloadFolder(_) => "replace it by a directory; links are not followed there",
+            Self::PayloadTaken { .. } => "name a file in another directory with -o",
             Self::TooLarge(_) => "start a new transcript with -o",
             Self::Changed { .. } => "correct the file, append the rescued items, and run again",
             Self::Unwritable { .. } => "report this: the response of the model cannot be written",

@@ -4,17 +4,19 @@
 //! nothing is ever overwritten. A large one is named by its content, `sha256-HEX.txt` or `.json`:
 //! equal payloads share one file, and readers can verify the content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use chatmd::{Document, ReferenceKind};
 use logue_tools::{EntryKind, FolderHandle};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::atomic_file::temporary;
-use crate::prompt::file_loader::PAYLOAD_FOLDER;
+use crate::files::atomic_file::{link_new, temporary};
+use crate::prompt::file_loader::{PAYLOAD_FOLDER, payload_name};
+use crate::prompt::source_file::MAX_SOURCE_BYTES;
 
 /// The maximum number of characters of a call id in a file name.
 const ID_LENGTH: usize = 48;
@@ -33,6 +35,15 @@ pub(crate) struct PayloadFolder {
     kept: BTreeMap<String, u32>,
     /// The name of the transcript; temporary files are named after it.
     transcript: OsString,
+    /// The payloads of another transcript that this one begins with.
+    adopted: Option<AdoptedPayloads>,
+}
+
+/// Payload files of another transcript.
+#[derive(Debug)]
+struct AdoptedPayloads {
+    folder: FolderHandle,
+    names: BTreeSet<OsString>,
 }
 
 /// An error of writing a payload file.
@@ -40,6 +51,8 @@ pub(crate) struct PayloadFolder {
 pub(crate) enum PayloadError {
     /// `.chatmd` is a link or a file.
     NotFolder,
+    /// A file with other content has the name of an adopted payload.
+    Taken(String),
     /// The operating system reported an error.
     Io(io::Error),
 }
@@ -59,7 +72,75 @@ impl PayloadFolder {
             next: 0,
             kept: BTreeMap::new(),
             transcript: name.to_owned(),
+            adopted: None,
         }
+    }
+
+    /// Finds the payloads that a text names beside another transcript, to copy them later.
+    ///
+    /// A payload that cannot be read is omitted, because the evaluation of the text reports it.
+    pub(crate) fn adopt(&mut self, from: &FolderHandle, text: &str) -> Result<(), PayloadError> {
+        if from.path() == self.beside.path() {
+            return Ok(());
+        }
+        let Ok(folder) = from.enter(OsStr::new(PAYLOAD_FOLDER)) else {
+            return Ok(());
+        };
+        let (document, _) = Document::from_tree(&chatmd::parse(text));
+        let names = document
+            .references()
+            .filter(|reference| reference.kind == ReferenceKind::Document && reference.local)
+            .filter_map(|reference| payload_name(reference.src));
+        let mut adopted = BTreeSet::new();
+        for name in names.collect::<BTreeSet<&str>>() {
+            let Some(payload) = read_payload(&folder, name) else {
+                continue;
+            };
+            let here = self.beside.enter(OsStr::new(PAYLOAD_FOLDER));
+            let here = here.ok().filter(|_| digest_in(name).is_none());
+            if let Some(here) = here
+                && here.kind(OsStr::new(name)).is_ok()
+                && !is_stored(&here, OsStr::new(name), &payload)?
+            {
+                return Err(PayloadError::Taken(reference(name)));
+            }
+            adopted.insert(OsString::from(name));
+        }
+        self.adopted = Some(AdoptedPayloads {
+            folder,
+            names: adopted,
+        });
+        Ok(())
+    }
+
+    /// Copies the adopted payloads durably.
+    pub(crate) fn copy_adopted(&mut self) -> Result<(), PayloadError> {
+        let Some(adopted) = self.adopted.take().filter(|found| !found.names.is_empty()) else {
+            return Ok(());
+        };
+        let folder = self.open()?;
+        for name in &adopted.names {
+            let shown = name.to_string_lossy();
+            let payload = read_payload(&adopted.folder, &shown)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, reference(&shown)))?;
+            if is_stored(&folder, name, &payload)? {
+                continue;
+            }
+            let (unfinished, mut file) = temporary(&folder, &self.transcript, false)?;
+            let written = file.write_all(&payload).and_then(|()| file.sync_all());
+            let placed = written.and_then(|()| match digest_in(&shown) {
+                Some(_) => folder.rename(&unfinished, name),
+                None => link_new(&folder, &unfinished, name),
+            });
+            if let Err(error) = placed {
+                drop(folder.remove_file(&unfinished));
+                return Err(match error.kind() {
+                    io::ErrorKind::AlreadyExists => PayloadError::Taken(reference(&shown)),
+                    _ => error.into(),
+                });
+            }
+        }
+        Ok(folder.sync()?)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -127,7 +208,7 @@ impl PayloadFolder {
     pub(crate) fn store(&self, text: &str, held: bool) -> Result<String, PayloadError> {
         let folder = self.open()?;
         let name = name_by_content(text);
-        if !is_stored(&folder, OsStr::new(&name), text)? {
+        if !is_stored(&folder, OsStr::new(&name), text.as_bytes())? {
             let (unfinished, mut file) = temporary(&folder, &self.transcript, held)?;
             let written = file
                 .write_all(text.as_bytes())
@@ -176,6 +257,17 @@ fn create(
     }
 }
 
+/// Reads a payload that can be read as its name states.
+fn read_payload(folder: &FolderHandle, name: &str) -> Option<Vec<u8>> {
+    let (file, _) = folder.open_file(OsStr::new(name)).ok()?;
+    let mut payload = Vec::new();
+    file.take(MAX_SOURCE_BYTES + 1)
+        .read_to_end(&mut payload)
+        .ok()?;
+    let is_small = payload.len() as u64 <= MAX_SOURCE_BYTES;
+    (is_small && is_as_named(name, &payload)).then_some(payload)
+}
+
 /// Returns whether a payload matches the digest in its name, if there is one.
 pub(crate) fn is_as_named(name: &str, payload: &[u8]) -> bool {
     digest_in(name).is_none_or(|digest| digest == hex_digest(payload))
@@ -204,7 +296,7 @@ fn hex_digest(bytes: &[u8]) -> String {
 }
 
 /// Returns whether the file exists with that content, and makes it durable.
-fn is_stored(folder: &FolderHandle, name: &OsStr, text: &str) -> io::Result<bool> {
+fn is_stored(folder: &FolderHandle, name: &OsStr, payload: &[u8]) -> io::Result<bool> {
     match folder.kind(name) {
         Ok(EntryKind::File) => {}
         Ok(_) => return Ok(false),
@@ -212,14 +304,14 @@ fn is_stored(folder: &FolderHandle, name: &OsStr, text: &str) -> io::Result<bool
         Err(error) => return Err(error),
     }
     let (mut file, metadata) = folder.open_file(name)?;
-    if metadata.len() != text.len() as u64 {
+    if metadata.len() != payload.len() as u64 {
         return Ok(false);
     }
-    let mut content = Vec::with_capacity(text.len());
+    let mut content = Vec::with_capacity(payload.len());
     (&mut file)
-        .take(text.len() as u64 + 1)
+        .take(payload.len() as u64 + 1)
         .read_to_end(&mut content)?;
-    if content != text.as_bytes() {
+    if content != payload {
         return Ok(false);
     }
     // Its writer may have been killed before it was on the disk.

@@ -224,3 +224,105 @@ fn the_origin_of_a_transcript_gives_it_no_trust() {
     assert_eq!(ran.status, 6, "{}", ran.stderr);
     assert!(!root.join("p/made").exists() && !root.join("made").exists());
 }
+
+/// A transcript in `p` with a small and a large payload, and one in `out` that begins with it.
+fn with_payloads() -> (tempfile::TempDir, ModelServer) {
+    let large = "x".repeat(70_000);
+    let folder = program::folder(&[
+        (
+            "p/p.md",
+            "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>hi</user>\n",
+        ),
+        ("p/a.txt", "snow"),
+        ("p/large.txt", &large),
+        ("out/other.txt", ""),
+        ("third/other.txt", ""),
+    ]);
+    let call = Answer::default()
+        .with_call("c1", "read_file", "{\"file\":\"a.txt\"}")
+        .with_call("c2", "read_file", "{\"file\":\"large.txt\"}");
+    let replies = [call, Answer::text("Both."), Answer::text("ok")].map(Reply::Answer);
+    let server = ModelServer::start(replies.to_vec(), Delivery::Whole).unwrap();
+    let ran = ask(folder.path(), folder.path(), &server, &["run", "p/p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    (folder, server)
+}
+
+fn payloads(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder.join(".chatmd")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names
+        .filter(|name| !name.ends_with(".evaluated.json"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn payloads_are_copied_beside_a_transcript_elsewhere() {
+    let (folder, server) = with_payloads();
+    let root = folder.path();
+    let before = payloads(&root.join("p"));
+    assert!(before.iter().any(|name| name.starts_with("sha256-")));
+    assert!(before.iter().any(|name| name.starts_with("0.tool-call.c1")));
+    let ran = ask(root, root, &server, &["run", "--no-save", "p/p.md", "go"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let in_place = bodies(&server).pop().unwrap();
+    let ran = ask(
+        root,
+        root,
+        &server,
+        &["run", "-o", "out/t.md", "p/p.md", "go"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(bodies(&server).pop().unwrap(), in_place);
+    assert_eq!(payloads(&root.join("out")), before);
+    // From there, without the payloads of the prompt, and once more into another directory.
+    fs::remove_dir_all(root.join("p/.chatmd")).unwrap();
+    let ran = ask(root, root, &server, &["run", "out/t.md", "more"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = ask(
+        root,
+        root,
+        &server,
+        &["run", "-o", "third/u.md", "out/t.md", "on"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let sent = bodies(&server).pop().unwrap();
+    let (all, begin) = (
+        sent["messages"].as_array().unwrap(),
+        in_place["messages"].as_array().unwrap(),
+    );
+    assert_eq!(all[..begin.len()], begin[..]);
+    assert_eq!(payloads(&root.join("third")), before);
+}
+
+#[test]
+fn a_payload_of_another_transcript_is_not_taken_for_a_copy() {
+    let (folder, server) = with_payloads();
+    let root = folder.path();
+    let name = payloads(&root.join("p"))
+        .into_iter()
+        .find(|name| name.starts_with("0."))
+        .unwrap();
+    fs::create_dir(root.join("out/.chatmd")).unwrap();
+    let taken = root.join("out/.chatmd").join(&name);
+    fs::write(&taken, "of another transcript").unwrap();
+    let requests = bodies(&server).len();
+    let ran = ask(
+        root,
+        root,
+        &server,
+        &["run", "-o", "out/t.md", "p/p.md", "go"],
+    );
+    assert_eq!(ran.status, 3);
+    assert!(
+        ran.stderr.contains(&name) && ran.stderr.contains("name a file in another directory"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "of another transcript");
+    assert_eq!(payloads(&root.join("out")), [name]);
+    assert!(!root.join("out/t.md").exists());
+    assert_eq!(bodies(&server).len(), requests);
+}

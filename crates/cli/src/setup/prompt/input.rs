@@ -66,11 +66,15 @@ impl Input {
             TranscriptFile::open(path, timeout, || waiting(path))
                 .map_err(|error| transcript_failure(&error))
         };
+        // Payloads are beside the file itself, not beside links to it.
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let prompt_folder = prompt.as_ref().map(|path| folder_of(&real(path)));
+        let mut is_new = false;
         let transcript = match (&arguments.output, &prompt) {
             (Some(path), _) if std::fs::symlink_metadata(path).is_ok() => Some(open(path)?),
             (Some(path), _) => {
-                let file = TranscriptFile::create(path, &bytes);
-                Some(file.map_err(|error| transcript_failure(&error))?)
+                is_new = true;
+                Some(created(path, &bytes, prompt_folder.as_deref())?)
             }
             (None, Some(path)) if !arguments.no_save && !arguments.dry_run => Some(open(path)?),
             _ => None,
@@ -81,11 +85,11 @@ impl Input {
             (None, _) => (name, bytes.clone()),
         };
         let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
-        // Payloads are beside the file itself, not beside links to it.
-        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        let transcript_folder = match (&transcript, &prompt) {
-            (Some(file), _) => folder_of(file.path()),
-            (None, Some(path)) => folder_of(&real(path)),
+        let transcript_folder = match (&transcript, prompt_folder) {
+            // The payloads of a new transcript are still beside its prompt.
+            (Some(file), None) => folder_of(file.path()),
+            (Some(file), _) if !is_new => folder_of(file.path()),
+            (_, Some(folder)) => folder,
             (None, None) => PathBuf::from("."),
         };
         let language = arguments
@@ -253,6 +257,21 @@ impl Input {
             .or_else(|| self.prompt.clone())
             .unwrap_or_else(|| PathBuf::from("-"))
     }
+}
+
+/// Prepares a new transcript that begins with the text and the payloads of a prompt.
+fn created(
+    path: &Path,
+    content: &[u8],
+    prompt_folder: Option<&Path>,
+) -> Result<TranscriptFile, CliError> {
+    let mut file =
+        TranscriptFile::create(path, content).map_err(|error| transcript_failure(&error))?;
+    if let Some(folder) = prompt_folder {
+        let adopted = file.adopt_payloads(folder);
+        adopted.map_err(|error| transcript_failure(&error))?;
+    }
+    Ok(file)
 }
 
 /// Returns the prompt in another directory that the paths of a readable file count from.
