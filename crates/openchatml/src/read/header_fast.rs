@@ -38,14 +38,13 @@ pub(crate) fn read(
     while let Some(word) = rest.strip_prefix(b" ") {
         let (part, key) = key(word)?;
         let value = word.get(key..)?;
-        let length = value
-            .iter()
-            .position(|byte| *byte == b' ' || *byte == b'<')?;
-        let value = value.get(..length)?;
-        let plain = |byte: &u8| byte.is_ascii_graphic();
-        if length == 0 || frame.has_part(part) || !value.iter().all(plain) {
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && *byte != b'<';
+        let length = value.iter().position(|byte| !is_plain(byte))?;
+        let is_ended = matches!(value.get(length), Some(b' ' | b'<'));
+        if length == 0 || !is_ended || frame.has_part(part) {
             return None;
         }
+        let value = value.get(..length)?;
         match part {
             Part::To => frame.recipient = Recipient::of(value),
             Part::Intent => match Intent::parse(value) {
@@ -96,41 +95,37 @@ pub(crate) fn read(
 
 /// The role at the beginning of `text`, and its length.
 fn role(text: &[u8]) -> Option<(FrameRole, usize)> {
-    let (role, word) = match text.first()? {
-        b'a' => (FrameRole::Assistant, &b"assistant"[..]),
-        b'u' => (FrameRole::User, &b"user"[..]),
-        b't' => (FrameRole::Tool, &b"tool"[..]),
-        b's' => (FrameRole::System, &b"system"[..]),
-        b'd' => (FrameRole::Developer, &b"developer"[..]),
+    // Each word has a length of its own, so its comparison needs no call.
+    let (role, rest) = match text.first()? {
+        b'a' => (FrameRole::Assistant, text.strip_prefix(b"assistant")?),
+        b'u' => (FrameRole::User, text.strip_prefix(b"user")?),
+        b't' => (FrameRole::Tool, text.strip_prefix(b"tool")?),
+        b's' => (FrameRole::System, text.strip_prefix(b"system")?),
+        b'd' => (FrameRole::Developer, text.strip_prefix(b"developer")?),
         _ => return None,
     };
-    ends(text, word).then_some((role, word.len()))
+    matches!(rest.first(), Some(b' ' | b'<')).then_some((role, text.len() - rest.len()))
 }
 
 fn channel(text: &[u8]) -> Option<(Channel, usize)> {
-    let (channel, word) = match text.first()? {
-        b'a' => (Channel::Analysis, &b"analysis"[..]),
-        b'c' => (Channel::Commentary, &b"commentary"[..]),
-        b'f' => (Channel::Final, &b"final"[..]),
+    let (channel, rest) = match text.first()? {
+        b'a' => (Channel::Analysis, text.strip_prefix(b"analysis")?),
+        b'c' => (Channel::Commentary, text.strip_prefix(b"commentary")?),
+        b'f' => (Channel::Final, text.strip_prefix(b"final")?),
         _ => return None,
     };
-    let whole = text.starts_with(word) && text.get(word.len()) == Some(&b'<');
-    whole.then_some((channel, word.len()))
-}
-
-fn ends(text: &[u8], word: &[u8]) -> bool {
-    text.starts_with(word) && matches!(text.get(word.len()), Some(b' ' | b'<'))
+    (rest.first() == Some(&b'<')).then_some((channel, text.len() - rest.len()))
 }
 
 /// The known key at the beginning of `text`, and its length with the `=`.
 fn key(text: &[u8]) -> Option<(Part, usize)> {
-    let (part, key) = match text.first()? {
-        b't' => (Part::To, &b"to="[..]),
-        b'n' => (Part::Name, &b"name="[..]),
-        b'i' => (Part::Intent, &b"intent="[..]),
-        b'c' if text.get(1) == Some(&b'a') => (Part::CallId, &b"call_id="[..]),
-        b'c' => (Part::ContentType, &b"content_type="[..]),
+    let (part, rest) = match text.first()? {
+        b't' => (Part::To, text.strip_prefix(b"to=")?),
+        b'n' => (Part::Name, text.strip_prefix(b"name=")?),
+        b'i' => (Part::Intent, text.strip_prefix(b"intent=")?),
+        b'c' if text.get(1) == Some(&b'a') => (Part::CallId, text.strip_prefix(b"call_id=")?),
+        b'c' => (Part::ContentType, text.strip_prefix(b"content_type=")?),
         _ => return None,
     };
-    text.starts_with(key).then_some((part, key.len()))
+    Some((part, text.len() - rest.len()))
 }

@@ -61,25 +61,21 @@ impl ControlToken {
     }
 
     /// The token that `text` begins with.
+    #[inline]
     pub fn at(text: &[u8]) -> Option<Self> {
-        let candidate = match text.get(2)? {
-            b's' => Self::Start,
-            b'm' => Self::Message,
-            b'r' => Self::Return,
-            b'l' => Self::Literal,
-            b'c' => match text.get(3)? {
-                b'h' => Self::Channel,
-                b'a' => Self::Call,
-                _ => Self::Constrain,
-            },
-            b'e' => match text.get(5)? {
-                b'|' => Self::End,
-                _ => Self::EndLiteral,
-            },
+        // Byte patterns compile to comparisons without a call.
+        Some(match text.strip_prefix(b"<|")? {
+            [b's', b't', b'a', b'r', b't', b'|', b'>', ..] => Self::Start,
+            [b'm', b'e', b's', b's', b'a', b'g', b'e', b'|', b'>', ..] => Self::Message,
+            [b'e', b'n', b'd', b'|', b'>', ..] => Self::End,
+            [b'c', b'a', b'l', b'l', b'|', b'>', ..] => Self::Call,
+            [b'r', b'e', b't', b'u', b'r', b'n', b'|', b'>', ..] => Self::Return,
+            rest if rest.starts_with(b"channel|>") => Self::Channel,
+            rest if rest.starts_with(b"constrain|>") => Self::Constrain,
+            rest if rest.starts_with(b"literal|>") => Self::Literal,
+            rest if rest.starts_with(b"endliteral|>") => Self::EndLiteral,
             _ => return None,
-        };
-        text.starts_with(candidate.as_str().as_bytes())
-            .then_some(candidate)
+        })
     }
 }
 
