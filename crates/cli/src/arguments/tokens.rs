@@ -81,7 +81,7 @@ pub(crate) struct DecodeArgs {
 /// Prints the token ids of a request to a gpt-oss model, with the system and developer messages that
 /// `logue run -m harmony:` sends. A text in Harmony, or with a system message of Harmony, gets none
 /// in addition. The ids of several conversations are on separate lines. Losses are listed on
-/// standard error.
+/// standard error by severity. If content is lost, the exit status is 8.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue tokens render --next-role assistant --json session.ocml\n  \

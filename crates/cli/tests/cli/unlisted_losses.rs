@@ -187,6 +187,38 @@ fn calls_as_text_and_without_the_level_of_the_function_are_read() {
         let call = r#""function":{"name":"tide","arguments":"{\"port\":\"Brest\"}"}"#;
         assert!(ran.stdout.contains(call), "{}", ran.stdout);
     }
+    let list = text
+        .replace(r#"["{"#, r#""[{"#)
+        .replace(r#"}"]}]}"#, r#"}]"}]}"#);
+    let list_beside_channel =
+        list.replace(r#""content":null"#, r#""channel":"final","content":"""#);
+    assert_ne!(list, text);
+    for row in [list, list_beside_channel] {
+        let ran = to(&row, "openai");
+        assert_eq!(ran.status, 0, "{row}: {}", ran.stderr);
+        assert!(
+            ran.stdout.contains(r#""arguments":"{\"port\":\"Brest\"}""#),
+            "{}",
+            ran.stdout
+        );
+        assert!(
+            ran.stderr.contains("calls that are a text"),
+            "{}",
+            ran.stderr
+        );
+    }
+    for none in [r#""""#, r#""[]""#, "[]"] {
+        let row = format!(
+            r#"{{"messages":[{{"role":"user","content":"q"}},{{"role":"assistant","channel":"final","content":"WORDS","tool_calls":{none}}}]}}"#
+        );
+        let ran = to(&row, "ocml2.2");
+        assert_eq!(ran.status, 0, "{none}: {}", ran.stderr);
+        assert!(
+            ran.stdout.contains("final<|message|>WORDS"),
+            "{}",
+            ran.stdout
+        );
+    }
     let not_a_call = text.replace("tide", "").replace("name", "nome");
     assert_eq!(to(&not_a_call, "openai").status, 3);
 }

@@ -8,7 +8,7 @@
 use super::format::Projected;
 use super::frames::UNKNOWN;
 use super::header;
-use super::messages_read::read_call;
+use super::messages_read::read_calls;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
@@ -63,7 +63,10 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
 }
 
 fn is_empty_list(node: Node<'_>) -> bool {
-    node.kind() == Kind::Array && node.items().next().is_none()
+    match node.string() {
+        Some(text) => matches!(text.trim(), "" | "[]"),
+        None => node.kind() == Kind::Array && node.items().next().is_none(),
+    }
 }
 
 /// The spelling of the calls of a turn.
@@ -286,14 +289,9 @@ impl Frames {
     /// The calls of 2.0 §10.
     fn calls(&mut self, node: Node<'_>, frame: &FrameBuf) -> Result<(), ()> {
         self.callable(node, frame)?;
-        if node.kind() != Kind::Array {
-            self.reading
-                .wrong(node.span(), "`tool_calls` is not a list", "a list of calls");
-            return Err(());
-        }
+        let calls = read_calls(node, &mut self.reading)?;
         self.note_place(frame);
-        for call in node.items() {
-            let call = read_call(call, &mut self.reading)?;
+        for call in calls {
             let (constrain, content_type) = types_of(call.kind, call.arguments.as_str());
             self.list.push(FrameBuf {
                 call_id: Some(call.id).filter(|id| !id.is_empty()),

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::CallKind;
+use logue_message::ToolCall;
 use serde_json::{Map, Value};
 
 use super::format::Projected;
 use super::header;
-use super::messages_read::{read_call, tool};
-use super::node::{Kind, Node, Object};
+use super::messages_read::{read_calls, tool};
+use super::node::{Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
 use crate::document::owned::Transcript;
@@ -102,14 +102,14 @@ impl Messages {
             object.get("role").and_then(Node::string).as_deref() == Some("assistant");
         let id = self.reading.text(&object, "tool_call_id")?;
         let reasoning = self.reasoning(&object, is_assistant)?;
-        let has_calls = is_assistant && READ[..2].iter().any(|key| object.get(key).is_some());
+        let calls = self.calls(&object, is_assistant)?;
         if let Some(text) = &reasoning {
             let thought = RenderMessage::new(FrameRole::Assistant, text.as_str());
             self.push(on(thought, Channel::Analysis), None);
         }
         let content = object.get("content");
         let is_empty = content.is_none_or(|node| node.spelled() == "\"\"");
-        if !(is_empty && (has_calls || reasoning.is_some())) {
+        if !(is_empty && (!calls.is_empty() || reasoning.is_some())) {
             let mut message = self.own(node, &object)?;
             let mut id = id;
             if message.role == FrameRole::Tool {
@@ -121,7 +121,10 @@ impl Messages {
             }
             self.push(message, id);
         }
-        self.calls(&object, is_assistant)
+        for call in &calls {
+            self.call(call);
+        }
+        Ok(())
     }
 
     fn push(&mut self, message: RenderMessage, id: Option<String>) {
@@ -185,7 +188,9 @@ impl Messages {
         Ok(reasoning.filter(|text| !text.is_empty()))
     }
 
-    fn calls(&mut self, object: &Object<'_>, is_assistant: bool) -> Result<(), ()> {
+    /// The calls beside a message of the assistant.
+    fn calls(&mut self, object: &Object<'_>, is_assistant: bool) -> Result<Vec<ToolCall>, ()> {
+        let mut calls = Vec::new();
         for key in ["tool_calls", "function_call"] {
             let Some(node) = object.get(key) else {
                 continue;
@@ -193,36 +198,27 @@ impl Messages {
             if !is_assistant {
                 let text = format!("`{key}` of a non-assistant message dropped");
                 self.reading.note(LossKind::CallDropped, text);
-                continue;
-            }
-            if key == "function_call" {
+            } else if key == "tool_calls" {
+                calls.extend(read_calls(node, &mut self.reading)?);
+            } else {
                 let (name, text) = tool(node, "arguments", &mut self.reading)?;
-                self.call(CallKind::Function, "", &name, &text);
-                continue;
-            }
-            if node.kind() != Kind::Array {
-                let text = "`tool_calls` is not a list";
-                self.reading.wrong(node.span(), text, "a list of calls");
-                return Err(());
-            }
-            for call in node.items() {
-                let call = read_call(call, &mut self.reading)?;
-                self.call(call.kind, &call.id, &call.name, call.arguments.as_str());
+                calls.push(ToolCall::new("", name, text));
             }
         }
-        Ok(())
+        Ok(calls)
     }
 
-    fn call(&mut self, kind: CallKind, id: &str, name: &str, arguments: &str) {
-        let recipient = recipient_of(name);
+    fn call(&mut self, call: &ToolCall) {
+        let recipient = recipient_of(&call.name);
+        let arguments = call.arguments.as_str();
         let message = RenderMessage::new(FrameRole::Assistant, arguments);
         let message = on(message, Channel::Commentary).with_recipient(&recipient);
-        let message = match types_of(kind, arguments) {
+        let message = match types_of(call.kind, arguments) {
             (Some(constrain), _) => message.with_constrain(constrain),
             (None, Some(content_type)) => message.with_content_type(content_type),
             (None, None) => message,
         };
-        let id = (!id.is_empty()).then(|| id.to_owned());
+        let id = (!call.id.is_empty()).then(|| call.id.clone());
         if let Some(id) = &id {
             self.tools.insert(id.clone(), recipient);
         }

@@ -229,18 +229,7 @@ impl Messages {
 
     fn assistant(&mut self, object: &Object<'_>, message: &mut ChatMessage) -> Result<(), ()> {
         if let Some(calls) = object.get("tool_calls") {
-            if calls.kind() != Kind::Array {
-                self.reading.wrong(
-                    calls.span(),
-                    "`tool_calls` is not a list",
-                    "a list of calls",
-                );
-                return Err(());
-            }
-            for call in calls.items() {
-                let call = read_call(call, &mut self.reading)?;
-                message.tool_calls.push(call);
-            }
+            message.tool_calls = read_calls(calls, &mut self.reading)?;
         }
         if let Some(call) = object.get("function_call") {
             let (name, text) = tool(call, "arguments", &mut self.reading)?;
@@ -295,31 +284,58 @@ impl Messages {
     }
 }
 
+/// Reads the calls of a message: a list, or the text of one.
+pub(super) fn read_calls(node: Node<'_>, reading: &mut Reading) -> Result<Vec<ToolCall>, ()> {
+    let list = |node: Node<'_>, reading: &mut Reading| {
+        let calls = node.items().map(|call| read_call(call, reading));
+        calls.collect::<Result<Vec<_>, ()>>()
+    };
+    if node.kind() == Kind::Array {
+        return list(node, reading);
+    }
+    let calls = match node.string() {
+        Some(text) if text.trim().is_empty() => return Ok(Vec::new()),
+        Some(text) => inside(&text, Kind::Array, reading, list).ok(),
+        None => None,
+    };
+    calls.ok_or_else(|| {
+        let text = "`tool_calls` is not a list";
+        reading.wrong(node.span(), text, "a list of calls");
+    })
+}
+
 /// Reads a call: an object, or the text of one.
-pub(super) fn read_call(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {
+fn read_call(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {
     let Some(text) = node.string() else {
         return call_of(node, reading);
     };
-    let inner = Node::parse(text.as_bytes(), Span::new(0, text.len())).ok();
-    // Places in the text of the call are not places in the file.
+    inside(&text, Kind::Object, reading, call_of).map_err(|()| {
+        let expected = "`{\"function\": {\"name\": …, \"arguments\": …}}`";
+        let text = "the text of a call is not a call";
+        reading.wrong(node.span(), text, expected);
+    })
+}
+
+/// Reads calls in a text, whose places are not places in the file.
+fn inside<T>(
+    text: &str,
+    kind: Kind,
+    reading: &mut Reading,
+    read: impl FnOnce(Node<'_>, &mut Reading) -> Result<T, ()>,
+) -> Result<T, ()> {
+    let inner = Node::parse(text.as_bytes(), Span::new(0, text.len())).map_err(|_| ())?;
+    if inner.kind() != kind {
+        return Err(());
+    }
     let mut own = Reading {
         index: reading.index,
         ..Reading::default()
     };
-    let call = inner.filter(|inner| inner.kind() == Kind::Object);
-    let call = call.and_then(|inner| call_of(inner, &mut own).ok());
-    let Some(call) = call else {
-        reading.wrong(
-            node.span(),
-            "the text of a call is not a call",
-            "`{\"function\": {\"name\": …, \"arguments\": …}}`",
-        );
-        return Err(());
-    };
+    let calls = read(inner, &mut own)?;
     reading.losses.append(&mut own.losses);
-    let text = "a call that is a text is read as the call in it";
+    let text = "calls that are a text are read as the calls in it";
     reading.note(LossKind::SpellingChanged, text);
-    Ok(call)
+    Ok(calls)
 }
 
 fn call_of(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {

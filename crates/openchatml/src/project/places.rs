@@ -97,16 +97,16 @@ impl Places {
                 _ => {}
             }
         }
-        let calls = message.get("tool_calls").into_iter().flat_map(Node::items);
+        let calls = message.get("tool_calls");
+        if let Some(text) = calls.filter(|calls| calls.kind() == Kind::String) {
+            self.calls_inside(text, 0);
+        }
+        let calls = calls.into_iter().flat_map(Node::items);
         let older = ["function_call", "tool_call"];
         let calls = calls.chain(older.iter().filter_map(|key| message.get(key)));
         for call in calls {
             if call.kind() == Kind::String {
-                self.calls.push(CallPlace {
-                    name: call.span(),
-                    arguments: call.span(),
-                    spelling: Spelling::Inside,
-                });
+                self.calls_inside(call, 1);
             }
             let Some(call) = call.object() else {
                 continue;
@@ -141,6 +141,11 @@ impl Places {
         let Some(value) = message.get("value").or_else(|| message.get("content")) else {
             return;
         };
+        self.calls_inside(value, 1);
+    }
+
+    /// Adds the calls of a list in a text, else this many.
+    fn calls_inside(&mut self, value: Node<'_>, otherwise: usize) {
         let text = value.string().unwrap_or_default();
         let list = serde_json::from_str::<Vec<serde_json::Value>>(&text);
         let place = CallPlace {
@@ -148,7 +153,7 @@ impl Places {
             arguments: value.span(),
             spelling: Spelling::Inside,
         };
-        let count = list.map_or(1, |list| list.len());
+        let count = list.map_or(otherwise, |list| list.len());
         self.calls.extend(std::iter::repeat_n(place, count));
     }
 }
