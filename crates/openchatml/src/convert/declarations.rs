@@ -162,7 +162,8 @@ impl<'t> PlacedTools<'t> {
         let Some(section) = only_section(&transcript.frames, layouts) else {
             return;
         };
-        if section.is_changed {
+        let is_changed = section.is_changed();
+        if is_changed {
             let text = "the declarations of the tools are laid out differently";
             self.note(LossKind::SpellingChanged, text);
         }
@@ -180,8 +181,8 @@ impl<'t> PlacedTools<'t> {
                 self.note(LossKind::AttributeDropped, text);
             }
         }
-        if is_row && !section.is_changed {
-            let again = lowered(&lifted, section.layout);
+        if is_row && !is_changed {
+            let again = lowered(&lifted, section.layout, &section.text);
             if again.0.frames != self.transcript.frames {
                 let text = "the declarations of the tools are read back into another message";
                 self.note(LossKind::Regrouped, text);
@@ -200,7 +201,10 @@ impl<'t> PlacedTools<'t> {
                 self.transcript.to_mut().tools.clear();
                 return;
             }
-            Place::Developer => self.developer_layout(),
+            Place::Developer => match self.namespace() {
+                Some(text) => return self.insert(Layout::Namespace, &text),
+                None => Layout::Json,
+            },
             Place::DeveloperJson => Layout::Json,
             Place::Namespace => Layout::Namespace,
             Place::FunctionList => Layout::FunctionList,
@@ -211,23 +215,27 @@ impl<'t> PlacedTools<'t> {
         if self.transcript.tools.is_empty() {
             return;
         }
-        let (lowered, added) = lowered(&self.transcript, layout);
+        let text = section_text(&self.transcript.tools, layout);
+        self.insert(layout, &text);
+    }
+
+    /// Inserts the section of the tools.
+    fn insert(&mut self, layout: Layout, text: &str) {
+        let (lowered, added) = lowered(&self.transcript, layout, text);
         self.added = added;
         self.note_changes(&lowered, layout);
         self.transcript = Cow::Owned(lowered);
     }
 
-    /// TypeScript if it holds everything that the tools declare.
-    fn developer_layout(&self) -> Layout {
+    /// The section in TypeScript, if it holds everything that the tools declare.
+    fn namespace(&self) -> Option<String> {
         let tools = &self.transcript.tools;
-        let is_exact = tools.iter().all(is_function)
-            && read_section(&section_text(tools, Layout::Namespace), Layout::Namespace).as_ref()
-                == Some(tools);
-        if is_exact {
-            Layout::Namespace
-        } else {
-            Layout::Json
+        if !tools.iter().all(is_function) {
+            return None;
         }
+        let text = section_text(tools, Layout::Namespace);
+        let is_exact = read_section(&text, Layout::Namespace).as_ref() == Some(tools);
+        is_exact.then_some(text)
     }
 
     /// Leaves out the tools that a layout of functions cannot name.
@@ -263,7 +271,8 @@ impl<'t> PlacedTools<'t> {
             let text = "the declarations of the tools are read back as text of their message";
             return self.note(LossKind::DeclarationChanged, text);
         };
-        if without(lowered, &section).frames != self.transcript.frames {
+        let frames = self.transcript.frames.iter().map(Cow::Borrowed);
+        if !frames_without(&lowered.frames, &section).eq(frames) {
             let text = "a message is read back without the declarations at its end";
             self.note(LossKind::Regrouped, text);
         }
@@ -289,8 +298,14 @@ struct Section {
     tools: Vec<Value>,
     /// The body before it.
     before: String,
-    /// Whether writing it gives other text.
-    is_changed: bool,
+    text: String,
+}
+
+impl Section {
+    /// Returns whether writing the tools gives other text.
+    fn is_changed(&self) -> bool {
+        section_text(&self.tools, self.layout) != self.text
+    }
 }
 
 /// The section of the first messages, if there is exactly one.
@@ -353,13 +368,12 @@ fn section(index: usize, frame: &FrameBuf, layout: Layout) -> Option<Section> {
         before => before.strip_suffix(separator)?,
     };
     let tools = read_section(text, layout)?;
-    let is_changed = section_text(&tools, layout) != text;
     Some(Section {
         index,
         layout,
         tools,
         before: before.to_owned(),
-        is_changed,
+        text: text.to_owned(),
     })
 }
 
@@ -454,23 +468,38 @@ fn is_function(tool: &Value) -> bool {
 
 /// The transcript with a section beside its messages.
 fn without(transcript: &Transcript, section: &Section) -> Transcript {
-    let mut lifted = transcript.clone();
-    lifted.tools.clone_from(&section.tools);
-    if section.before.is_empty() {
-        lifted.frames.remove(section.index);
-    } else if let Some(frame) = lifted.frames.get_mut(section.index) {
-        frame.body.clone_from(&section.before);
+    let frames = frames_without(&transcript.frames, section);
+    Transcript {
+        header: transcript.header.clone(),
+        frames: frames.map(Cow::into_owned).collect(),
+        tools: section.tools.clone(),
     }
-    lifted
 }
 
-/// The transcript with its tools in a message.
+/// The frames without the section at the end of one.
+fn frames_without<'t>(
+    frames: &'t [FrameBuf],
+    section: &'t Section,
+) -> impl Iterator<Item = Cow<'t, FrameBuf>> {
+    frames.iter().enumerate().filter_map(|(index, frame)| {
+        if index != section.index {
+            return Some(Cow::Borrowed(frame));
+        }
+        let mut frame = frame.clone();
+        frame.body.clone_from(&section.before);
+        (!frame.body.is_empty()).then_some(Cow::Owned(frame))
+    })
+}
+
+/// The transcript with its tools in a message, as the text of their section.
 ///
 /// Returns the index of the message as well, if it was added.
-fn lowered(transcript: &Transcript, layout: Layout) -> (Transcript, Option<usize>) {
-    let mut lowered = transcript.clone();
-    let tools = std::mem::take(&mut lowered.tools);
-    let text = section_text(&tools, layout);
+fn lowered(transcript: &Transcript, layout: Layout, text: &str) -> (Transcript, Option<usize>) {
+    let mut lowered = Transcript {
+        tools: Vec::new(),
+        header: transcript.header.clone(),
+        frames: transcript.frames.clone(),
+    };
     let (role, _) = parts_of(layout);
     let leading = lowered.frames.iter().take_while(|frame| is_leading(frame));
     let end = leading.count();
