@@ -509,6 +509,48 @@ pub fn user(text: &str) -> String {
     element(Tag::User, &[], Payload::Inline(text))
 }
 
+/// A part of a user's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserPart<'a> {
+    /// Text.
+    Text(&'a str),
+    /// The address of an image.
+    Image(&'a str),
+}
+
+/// Writes `<user>` with texts and images in their order.
+///
+/// ```
+/// use chatmd::write::{UserPart, user_parts};
+///
+/// let parts = [UserPart::Text("Look: "), UserPart::Image("https://example.org/a.png")];
+/// assert_eq!(
+///     user_parts(&parts, None),
+///     "<user>\nRAW|Look: |RAW<img src=\"https://example.org/a.png\"/></user>\n"
+/// );
+/// ```
+pub fn user_parts(parts: &[UserPart<'_>], name: Option<&str>) -> String {
+    let mut out = String::new();
+    open(&mut out, Tag::User, &[("name", name)]);
+    // White space before an image would be a text.
+    if !matches!(parts, [UserPart::Image(_), ..]) {
+        out.push('\n');
+    }
+    for part in parts {
+        match part {
+            UserPart::Text(text) => out.push_str(&raw(text)),
+            UserPart::Image(address) => {
+                out.push('<');
+                out.push_str(Tag::Img.as_str());
+                write_attribute(&mut out, "src", address);
+                out.push_str("/>");
+            }
+        }
+    }
+    close(&mut out, Tag::User);
+    out
+}
+
 /// Writes `<assistant>`.
 pub fn assistant(text: &str, id: Option<&str>) -> String {
     element(Tag::Assistant, &[("id", id)], Payload::Inline(text))

@@ -60,6 +60,7 @@ use crate::convert::names::writable;
 use crate::dialect::Dialect;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossSeverity;
+use crate::messages::Unpictured;
 use crate::v0_1::{self, WriteOptions};
 use crate::write::frame::WriteError;
 
@@ -91,15 +92,28 @@ pub fn write(
         Dialect::V0_1 => Place::FunctionList,
         Dialect::ChatMl => Place::Nowhere,
     };
+    let unpictured = (to != Dialect::V2_2).then(|| Unpictured::new(transcript));
+    let transcript = unpictured
+        .as_ref()
+        .map_or(transcript, |one| &one.transcript);
     let (transcript, changed) = writable(transcript, to);
     let placed = PlacedTools::new(&transcript, place);
     let mut writing = match write_placed(placed.transcript(), to) {
         Ok(writing) => writing,
-        Err(error) => return Err(placed.restore(error)),
+        Err(error) => {
+            let error = placed.restore(error);
+            return Err(match &unpictured {
+                Some(unpictured) => unpictured.restore(error),
+                None => error,
+            });
+        }
     };
     note_kept_reasoning(&placed.transcript().frames, options, &mut writing.losses);
     placed.finish(&mut writing.losses);
     writing.losses.extend(changed);
+    if let Some(unpictured) = unpictured.as_ref() {
+        unpictured.finish(&mut writing.losses);
+    }
     finish(writing, options)
 }
 

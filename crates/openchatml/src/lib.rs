@@ -79,7 +79,9 @@ pub use document::owned_source::OwnedSource;
 pub use document::shared::{OwnedDocument, OwnedFrame, parse_owned};
 pub use document::{Document, SourcePiece};
 pub use loss::{Loss, LossKind, LossSeverity, LossTarget};
-pub use messages::{frames_from_messages, messages_from_frames, recipient_of, tool_of};
+pub use messages::{
+    frames_from_messages, image_address, messages_from_frames, recipient_of, tool_of,
+};
 pub use read::batch::{StrictError, parse, parse_strict};
 pub use reply::{ReplyEnvelope, ReplyError, deadline_ms};
 pub use syntax::token::ControlToken;

@@ -17,15 +17,20 @@
 //! - A provider's proof for its reasoning is in the header of the `analysis` frame:
 //!   `signature=`, `reasoning_id=`, and `encrypted=` for what only the provider can read. A value that
 //!   no header can hold is noted.
+//! - An image of a user is a frame with `content_type=image_url` and its address, or a `data:` address.
+//!   The parts of such a message after the first have the attribute `continues=message`.
 //! - A frame to a tool is a call if it ends in `<|call|>`, or if a later reply has its id. What
 //!   was never called is kept as reasoning.
 //!
 //! What one side cannot hold is reported in a [`Loss`](crate::Loss). Nothing is dropped silently, and no
 //! mapping raises the authority or the visibility of a text.
 
+mod pictures;
 mod reading;
 mod writing;
 
+pub use pictures::image_address;
+pub(crate) use pictures::{Unpictured, image};
 pub use reading::messages_from_frames;
 pub(crate) use reading::messages_in_order;
 pub(crate) use writing::NAMELESS;

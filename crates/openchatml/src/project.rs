@@ -42,6 +42,7 @@ mod frames_read;
 mod harmony_read;
 mod header;
 mod history_read;
+mod images;
 mod messages_read;
 mod messages_write;
 mod node;
@@ -65,6 +66,7 @@ use crate::convert::{
     note_kept_reasoning,
 };
 use crate::document::owned::Transcript;
+use crate::messages::Unpictured;
 
 pub use format::{JsonFormat, Projected};
 pub use outline::{UnknownShape, conversations, detect, is_message_line, recognize};
@@ -86,6 +88,11 @@ pub fn write(
         JsonFormat::Json2_0 => Place::DeveloperJson,
         _ => Place::Row,
     };
+    let has_images = !matches!(to, JsonFormat::Json2_0 | JsonFormat::ShareGpt);
+    let unpictured = (!has_images).then(|| Unpictured::new(transcript));
+    let transcript = unpictured
+        .as_ref()
+        .map_or(transcript, |one| &one.transcript);
     let (transcript, changed) = match to {
         // Both keep an id and the name of the tool.
         JsonFormat::Json => (Cow::Borrowed(transcript), Vec::new()),
@@ -107,5 +114,8 @@ pub fn write(
     note_kept_reasoning(&transcript.frames, options, &mut writing.losses);
     placed.finish(&mut writing.losses);
     writing.losses.extend(changed);
+    if let Some(unpictured) = unpictured.as_ref() {
+        unpictured.finish(&mut writing.losses);
+    }
     finish(writing, options)
 }

@@ -147,7 +147,10 @@ impl Build {
         let frame = match kind {
             0 => named(FrameBuf::system(body)),
             1 => FrameBuf::developer(body),
-            2 | 3 => named(FrameBuf::user(body)),
+            2 | 3 => {
+                let user = named(FrameBuf::user(body));
+                return self.parts(user, variant);
+            }
             4 | 5 => {
                 let thought = named(FrameBuf::analysis(body));
                 self.frames.push(thought);
@@ -163,6 +166,35 @@ impl Build {
             _ => named(FrameBuf::answer(body)),
         };
         self.frames.push(frame);
+    }
+
+    /// A message of a user, with or without images.
+    fn parts(&mut self, user: FrameBuf, variant: u8) {
+        let name = user.name.clone();
+        let part = |body: String, continues: bool| {
+            let mut frame = FrameBuf::user(body);
+            frame.name.clone_from(&name);
+            if continues {
+                let value = Some("message".to_owned());
+                frame.attributes.push(("continues".to_owned(), value));
+            }
+            frame
+        };
+        let address = |count: usize| format!("https://example.org/?a=[{count}]&b");
+        let has_text = variant != 3;
+        if has_text {
+            self.frames.push(user);
+        }
+        if matches!(variant, 2..=4) {
+            self.count += 1;
+            let image = part(address(self.count), has_text).with_content_type("image_url");
+            self.frames.push(image);
+        }
+        if variant == 2 {
+            self.count += 1;
+            let count = self.count;
+            self.frames.push(part(format!(" after [{count}]"), true));
+        }
     }
 
     /// Parallel calls, and their replies in any order.

@@ -31,6 +31,7 @@ const ABSENT: &[LossKind] = &[
     LossKind::TextDropped,
     LossKind::CallDropped,
     LossKind::PartDropped,
+    LossKind::ImageDropped,
 ];
 /// Kinds by which a body may have other letters.
 const RESPELLED: &[LossKind] = &[

@@ -48,7 +48,9 @@ fn whatever_is_not_carried_is_listed() {
     generation_settings: {"temperature": 0.25, "max_tokens": 800, "reasoning_effort": "low", "builtin_tools": ["read_file"]}
     <|start|>system<|message|>Rules. <import src="r.md"/><|end|>
     <|start|>developer name=d<|message|>Be brief.<|end|>
-    <|start|>user name=Ada<|message|>Look <doc src="x.md" local/><agent src="b.md" local>go</agent><|end|>
+    <|start|>user name=Ada<|message|>Look <doc src="x.md" local/><|end|>
+    <|start|>user name=Ada content_type=image_url continues=message<|message|>https://example.org/a.png<|end|>
+    <|start|>user name=Ada continues=message<|message|><agent src="b.md" local>go</agent><|end|>
     <|start|>assistant name=Bot<|channel|>analysis<|message|>one
 
     two<|end|>
@@ -64,7 +66,6 @@ fn whatever_is_not_carried_is_listed() {
     content: transcript: line 12: an image is not fetched
     content: transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     content: transcript: line 17: a document is not fetched
-    content: message 3: an image dropped
     structure: transcript: 3 tool declarations dropped: rg, t, an MCP server
     structure: transcript: a comment dropped
     structure: transcript: `status` of a `<user>` dropped
@@ -98,7 +99,7 @@ fn whatever_is_not_carried_is_listed() {
         ["convert", "a.chatmd", "--to", "json", "--json"],
     );
     let report: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert!(report["losses"].as_array().unwrap().len() >= 28, "{report}");
+    assert!(report["losses"].as_array().unwrap().len() >= 27, "{report}");
 }
 
 #[test]
@@ -161,9 +162,6 @@ note: of somebody
     <stdin>: structure: transcript: the setting "top_k" dropped
     <stdin>: structure: transcript: the setting "max_tokens" dropped
     <stdin>: structure: transcript: the key "note" of the header dropped
-    <stdin>: structure: message 4: a preamble becomes an answer
-    <stdin>: structure: message 4: reasoning after a text becomes a separate message
-    <stdin>: structure: message 4: a message of several texts becomes several messages
     <stdin>: identity: message 2: the name of a message without words dropped
     <stdin>: identity: message 3: the name of a tool dropped, as its call does not contain it
     "#);
@@ -179,7 +177,7 @@ note: of somebody
     RAW|{}|RAW</tool_call>
     <tool_response tool_call_id="c1">
     RAW|ok|RAW</tool_response>
-    <assistant>
+    <assistant phase="commentary">
     RAW|one|RAW</assistant>
     <reasoning id="reasoning_2">
     <summary>

@@ -83,7 +83,7 @@ fn losses_of_a_data_set_are_counted_by_severity() {
     assert_eq!((ran.status, ran.stdout.lines().count()), (8, 5));
     assert_snapshot!(ran.stderr, @r"
     5 conversations converted, 0 refused, 4 losses
-    content: image-dropped (2 in 2 conversations), first data.jsonl:2: message 1: an image dropped
+    content: image-dropped (2 in 2 conversations), first data.jsonl:2: frame 2: an image dropped
     structure: part-changed (1 in 1 conversation), first data.jsonl:5: message 2: a refusal is read as text
     identity: name-dropped (1 in 1 conversation), first data.jsonl:3: frame 1: name dropped
     ");

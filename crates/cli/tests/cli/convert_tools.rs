@@ -370,31 +370,6 @@ fn settings_without_a_place_are_listed() {
 }
 
 #[test]
-fn pictures_by_address_are_listed_as_content() {
-    let row = json!({"messages": [{"role": "user", "content": [
-        {"type": "text", "text": "See"},
-        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-    ]}]});
-    let chatmd = "<user>See <img src=\"https://example.org/a.png\"/></user>\n";
-    for (text, from, to) in [
-        (row.to_string().as_str(), "openai", "ocml2.2"),
-        (row.to_string().as_str(), "openai", "chatmd"),
-        (chatmd, "chatmd", "ocml2.2"),
-        (chatmd, "chatmd", "openai"),
-    ] {
-        let there = convert(text, from, to);
-        assert_eq!(there.status, 8, "{from} {to}");
-        assert!(
-            there
-                .stderr
-                .contains("content: message 1: an image dropped"),
-            "{}",
-            there.stderr
-        );
-    }
-}
-
-#[test]
 fn queries_with_calls_have_schemas() {
     let tools = json!([{"name": "tide", "description": "T.", "parameters": {
         "port": {"type": "str", "description": "A port."},

@@ -53,6 +53,7 @@ mod network;
 mod newer_ochat;
 mod origins;
 mod payloads;
+mod pictures;
 mod private_files;
 mod program;
 mod project_grants;

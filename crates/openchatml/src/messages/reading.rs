@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
-use super::{PREAMBLE, recipient_of, tool_of, types_of};
+use super::{PREAMBLE, pictures, recipient_of, tool_of, types_of};
 use crate::convert::answered_at_rest;
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::read::attributes::{CONTINUES, DETAIL, ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// The messages that frames make, with a note for whatever a message cannot hold. The module's
@@ -83,6 +83,8 @@ struct Reading {
     answered: BTreeSet<usize>,
     /// Whether words after a call begin another message.
     keeps_order: bool,
+    /// The first frame of the last message, if that is a user's.
+    last_user: Option<FrameBuf>,
 }
 
 /// An assistant message that more frames may join.
@@ -110,6 +112,7 @@ impl Open {
 
 impl Reading {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
+        let before = self.last_user.take();
         if frame.role == FrameRole::Other {
             self.note(
                 index,
@@ -136,12 +139,25 @@ impl Reading {
             return;
         }
         let purpose = self.purpose(index, frame);
-        self.note_losses(index, frame, purpose);
+        let image = pictures::image_of(frame);
+        self.note_losses(index, frame, purpose, image.is_some());
+        if pictures::continues(frame) {
+            let is_one = |first: &FrameBuf| pictures::is_one(first, frame);
+            let first = before.filter(|first| self.open.is_none() && is_one(first));
+            if first.is_some() && self.join(frame, image.as_ref()) {
+                self.last_user = first;
+                return;
+            }
+            self.note(index, LossKind::AttributeDropped, "it continues no message");
+        }
         let mut message = match frame.role {
             FrameRole::Assistant => return self.assistant(index, frame, purpose),
             FrameRole::System | FrameRole::Other => ChatMessage::system(frame.body.as_str()),
             FrameRole::Developer => ChatMessage::developer(frame.body.as_str()),
-            FrameRole::User => ChatMessage::user(frame.body.as_str()),
+            FrameRole::User => match image {
+                Some(image) => ChatMessage::user(vec![image]),
+                None => ChatMessage::user(frame.body.as_str()),
+            },
             FrameRole::Tool => {
                 if frame.call_id.is_none() {
                     self.note(
@@ -164,6 +180,27 @@ impl Reading {
         }
         self.flush();
         self.messages.push(message);
+        self.last_user = (frame.role == FrameRole::User).then(|| frame.clone());
+    }
+
+    /// Adds a part to the last message, if that is the same user's.
+    fn join(&mut self, part: &FrameBuf, image: Option<&ContentBlock>) -> bool {
+        let Some(message) = self.messages.last_mut() else {
+            return false;
+        };
+        let content = std::mem::replace(&mut message.content, Content::Absent);
+        let mut blocks = match content {
+            Content::Blocks(blocks) => blocks,
+            Content::Text(text) => vec![ContentBlock::text(text)],
+            Content::Absent => Vec::new(),
+        };
+        blocks.push(
+            image
+                .cloned()
+                .unwrap_or_else(|| ContentBlock::text(part.body.as_str())),
+        );
+        message.content = Content::Blocks(blocks);
+        true
     }
 
     /// The use of a frame.
@@ -407,7 +444,7 @@ impl Reading {
     }
 
     /// Notes what a message has no place for.
-    fn note_losses(&mut self, index: usize, frame: &FrameBuf, purpose: Use) {
+    fn note_losses(&mut self, index: usize, frame: &FrameBuf, purpose: Use, is_image: bool) {
         if purpose == Use::Cut {
             return;
         }
@@ -423,7 +460,13 @@ impl Reading {
             && frame.role == FrameRole::Assistant
             && frame.effective_channel() == Channel::Analysis;
         let unknown = frame.attributes.iter().any(|(key, _)| {
-            !reasoning || ![SIGNATURE, REASONING_ID, ENCRYPTED].contains(&key.as_str())
+            let known: &[&str] = match frame.role {
+                _ if reasoning => &[SIGNATURE, REASONING_ID, ENCRYPTED],
+                FrameRole::User if is_image => &[CONTINUES, DETAIL],
+                FrameRole::User => &[CONTINUES],
+                _ => &[],
+            };
+            !known.contains(&key.as_str())
         });
         let ranked = matches!(frame.role, FrameRole::System | FrameRole::Developer);
         if call_id && frame.effective_channel() != Channel::Commentary {
@@ -457,7 +500,7 @@ impl Reading {
             (
                 "content_type",
                 LossKind::TypeChanged,
-                frame.content_type.is_some() && !call,
+                frame.content_type.is_some() && !call && !is_image,
             ),
             (
                 "constrain",

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use logue_message::{ChatMessage, Content, ContentBlock, Role, ToolCall};
 
-use super::{recipient_of, tool_of, types_of};
+use super::{pictures, recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::read::attributes::{CONTINUES, ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::is_safe;
 
@@ -123,6 +123,9 @@ impl<'m> Writing<'m> {
                 LossKind::CallDropped,
                 "tool calls of a non-assistant message dropped",
             );
+        }
+        if role == FrameRole::User && self.parts(message) {
+            return;
         }
         if let Some(text) = self.plain_text(message) {
             self.frames.push(FrameBuf {
@@ -268,6 +271,59 @@ impl<'m> Writing<'m> {
             content_type: content_type.map(str::to_owned),
             ..FrameBuf::call(recipient_of(&call.name), call.id.as_str(), arguments)
         });
+    }
+
+    /// Writes a message with images; returns whether it is one.
+    fn parts(&mut self, message: &ChatMessage) -> bool {
+        let Content::Blocks(blocks) = &message.content else {
+            return false;
+        };
+        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image { .. });
+        if !blocks.iter().any(is_image) {
+            return false;
+        }
+        let first = self.frames.len();
+        for block in blocks {
+            let frame = match block {
+                ContentBlock::Text {
+                    text, signature, ..
+                } => {
+                    self.note_if(
+                        signature.is_some(),
+                        LossKind::SignatureDropped,
+                        "a signature dropped",
+                    );
+                    Some(text)
+                        .filter(|text| !text.is_empty())
+                        .map(|text| FrameBuf::new(FrameRole::User, text.as_str()))
+                }
+                ContentBlock::Image {
+                    source,
+                    media_type,
+                    detail,
+                } => {
+                    let frame = pictures::frame(source, media_type.as_deref(), *detail);
+                    self.note_if(frame.is_none(), LossKind::ImageDropped, "an image dropped");
+                    frame
+                }
+                _ => {
+                    self.note(
+                        LossKind::TextDropped,
+                        "reasoning of a non-assistant message dropped",
+                    );
+                    None
+                }
+            };
+            if let Some(mut frame) = frame {
+                frame.name.clone_from(&message.name);
+                if self.frames.len() > first {
+                    let value = Some("message".to_owned());
+                    frame.attributes.push((CONTINUES.to_owned(), value));
+                }
+                self.frames.push(frame);
+            }
+        }
+        true
     }
 
     /// The text of a text-only message; `None` if it is empty.

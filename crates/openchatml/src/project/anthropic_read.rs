@@ -7,6 +7,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
 use super::format::Projected;
 use super::header;
+use super::images;
 use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
@@ -130,14 +131,15 @@ impl Messages {
             self.list.push(ChatMessage::user(text));
             return Ok(());
         }
-        let mut texts = Vec::new();
+        let mut parts = Vec::new();
         let mut results = 0;
         for block in content.items() {
             let block = self.reading.object(block, "the block").ok_or(())?;
             match self.reading.required(&block, "type")?.as_str() {
-                "text" => texts.push(self.text(&block)?),
+                "text" => parts.push(ContentBlock::text(self.text(&block)?)),
+                "image" => parts.extend(images::read(&mut self.reading, &block)),
                 "tool_result" => {
-                    if !texts.is_empty() {
+                    if !parts.is_empty() {
                         self.reading
                             .note(LossKind::OrderChanged, "words are moved after a result");
                     }
@@ -147,18 +149,24 @@ impl Messages {
                 kind => self.other(kind),
             }
         }
-        if texts.len() > 1 {
+        let has_image = images::has_image(&parts);
+        if parts.len() > 1 && !has_image {
             self.reading
                 .note(LossKind::PartsJoined, "the parts of the text are joined");
         }
-        if !texts.is_empty() || results == 0 {
+        if !parts.is_empty() || results == 0 {
             if results > 0 {
                 self.reading.note(
                     LossKind::Regrouped,
                     "words beside a result become a message",
                 );
             }
-            self.list.push(ChatMessage::user(texts.concat()));
+            let message = ChatMessage::user(parts);
+            self.list.push(if has_image {
+                message
+            } else {
+                ChatMessage::user(message.text())
+            });
         }
         Ok(())
     }

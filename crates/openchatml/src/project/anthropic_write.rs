@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{Notes, is_object, on_one_line};
 use super::header;
+use super::images;
 use super::messages_write::{dropped_empty, is_kept, to_messages};
 use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
@@ -56,6 +57,10 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 "left out, because the form has no developer, and `system` would raise its rank",
             ),
             Role::System if index < first => system.push(message.text()),
+            Role::User if has_image(message) => {
+                let content = parts(message, &mut notes);
+                values.push(json!({"role": "user", "content": content}).to_string());
+            }
             Role::System | Role::User => {
                 let role = message.role.as_str();
                 values.push(json!({"role": role, "content": message.text()}).to_string());
@@ -91,6 +96,29 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     }
     header::lay_out(&mut writing, &beside, "messages", true, &values, options);
     writing
+}
+
+fn has_image(message: &ChatMessage) -> bool {
+    matches!(&message.content, Content::Blocks(blocks) if images::has_image(blocks))
+}
+
+/// Writes the texts and images of a user's message.
+fn parts(message: &ChatMessage, notes: &mut Notes<'_>) -> Vec<Value> {
+    let Content::Blocks(blocks) = &message.content else {
+        return Vec::new();
+    };
+    let mut parts = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        if let ContentBlock::Text { text, .. } = block {
+            parts.push(json!({"type": "text", "text": text}));
+        } else if let Some((part, has_detail)) = images::anthropic_block(block) {
+            if has_detail {
+                notes.add(LossKind::SettingDropped, "the detail of an image dropped");
+            }
+            parts.push(part);
+        }
+    }
+    parts
 }
 
 /// Writes the results of one turn as a user's message.

@@ -9,6 +9,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall
 
 use super::format::Projected;
 use super::header;
+use super::images;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::tools::ToolShape;
@@ -202,6 +203,9 @@ impl Messages {
                         .note(LossKind::PartChanged, "a refusal is read as text");
                     blocks.push(ContentBlock::text(text));
                 }
+                "image_url" | "image" | "input_image" if role == Role::User => {
+                    blocks.extend(images::read(&mut self.reading, &part));
+                }
                 "image_url" | "image" | "input_image" => self
                     .reading
                     .note(LossKind::ImageDropped, "an image dropped"),
@@ -213,7 +217,8 @@ impl Messages {
         }
         let calls = object.get("tool_calls").is_some() || object.get("function_call").is_some();
         let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
-        if blocks.iter().filter(is_text).count() > 1 && !(assistant && calls) {
+        let are_joined = !(images::has_image(&blocks) || assistant && calls);
+        if blocks.iter().filter(is_text).count() > 1 && are_joined {
             self.reading
                 .note(LossKind::PartsJoined, "the parts of the text are joined");
         }

@@ -10,6 +10,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall
 use serde_json::{Map, Value, json};
 
 use super::header;
+use super::images;
 use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
@@ -171,13 +172,20 @@ impl<'m> Message<'m, '_> {
         };
         let calls = !self.source.tool_calls.is_empty();
         let mut texts = Vec::new();
+        let mut parts = Vec::new();
         for block in blocks {
             if let ContentBlock::Text { text, preamble, .. } = block {
                 if *preamble && !calls {
                     self.note(LossKind::PreambleChanged, "a preamble becomes an answer");
                 }
                 texts.push(text.as_str());
+                parts.push(json!({"type": "text", "text": text}));
+            } else {
+                parts.extend(images::chat_part(block));
             }
+        }
+        if images::has_image(blocks) {
+            return parts.into();
         }
         match texts.as_slice() {
             [] => Value::Null,

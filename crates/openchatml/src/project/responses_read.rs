@@ -7,6 +7,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 
 use super::format::Projected;
 use super::header;
+use super::images;
 use super::messages_read::finish;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
@@ -122,6 +123,17 @@ impl Items {
             self.reading.required(item, "content")?;
             return Err(());
         };
+        let is_image = |part: Node<'_>| {
+            let part = part.object();
+            let kind = part.and_then(|part| part.get("type")?.string());
+            kind.as_deref() == Some("input_image")
+        };
+        if role == "user" && content.kind() == Kind::Array && content.items().any(is_image) {
+            let parts = self.parts(content)?;
+            self.flush();
+            self.list.push(ChatMessage::user(parts));
+            return Ok(());
+        }
         let texts = self.texts(content)?;
         if texts.len() > 1 {
             self.reading
@@ -175,6 +187,23 @@ impl Items {
         }
     }
 
+    /// The texts and images of a user's message.
+    fn parts(&mut self, content: Node<'_>) -> Result<Vec<ContentBlock>, ()> {
+        let mut parts = Vec::new();
+        for node in content.items() {
+            let part = self
+                .reading
+                .object(node, "the part of `content`")
+                .ok_or(())?;
+            if self.reading.required(&part, "type")? == "input_image" {
+                parts.extend(images::read(&mut self.reading, &part));
+            } else {
+                parts.extend(self.part(&part)?.map(ContentBlock::text));
+            }
+        }
+        Ok(parts)
+    }
+
     fn texts(&mut self, node: Node<'_>) -> Result<Vec<String>, ()> {
         if node.kind() != Kind::Array {
             return self
@@ -188,30 +217,36 @@ impl Items {
                 .reading
                 .object(part, "the part of `content`")
                 .ok_or(())?;
-            match self.reading.required(&part, "type")?.as_str() {
-                "input_text" | "output_text" | "text" => {
-                    let empty = part
-                        .get("annotations")
-                        .is_some_and(|node| node.spelled() == "[]");
-                    let known = ["type", "text", if empty { "annotations" } else { "" }];
-                    self.reading.note_unknown(&part, &known);
-                    texts.push(self.reading.required(&part, "text")?);
-                }
-                "refusal" => {
-                    self.reading
-                        .note(LossKind::PartChanged, "a refusal is read as text");
-                    texts.push(self.reading.required(&part, "refusal")?);
-                }
-                "input_image" => self
-                    .reading
-                    .note(LossKind::ImageDropped, "an image dropped"),
-                kind => {
-                    let text = format!("a part of the type {kind:?} dropped");
-                    self.reading.note(LossKind::PartDropped, text);
-                }
-            }
+            texts.extend(self.part(&part)?);
         }
         Ok(texts)
+    }
+
+    /// The text of a part; `None` for another one, which is noted.
+    fn part(&mut self, part: &Object<'_>) -> Result<Option<String>, ()> {
+        match self.reading.required(part, "type")?.as_str() {
+            "input_text" | "output_text" | "text" => {
+                let empty = part
+                    .get("annotations")
+                    .is_some_and(|node| node.spelled() == "[]");
+                let known = ["type", "text", if empty { "annotations" } else { "" }];
+                self.reading.note_unknown(part, &known);
+                return Ok(Some(self.reading.required(part, "text")?));
+            }
+            "refusal" => {
+                self.reading
+                    .note(LossKind::PartChanged, "a refusal is read as text");
+                return Ok(Some(self.reading.required(part, "refusal")?));
+            }
+            "input_image" => self
+                .reading
+                .note(LossKind::ImageDropped, "an image dropped"),
+            kind => {
+                let text = format!("a part of the type {kind:?} dropped");
+                self.reading.note(LossKind::PartDropped, text);
+            }
+        }
+        Ok(None)
     }
 
     fn reasoning(&mut self, item: &Object<'_>) -> Result<(), ()> {

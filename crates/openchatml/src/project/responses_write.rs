@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::blocks::Notes;
 use super::header;
+use super::images;
 use super::messages_write::{dropped_empty, is_kept, to_messages_in_order};
 use super::tools::ToolShape;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
@@ -48,6 +49,9 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
             message.role.as_str()
         };
         match message.role {
+            Role::User if has_image(message) => {
+                items.push(json!({"role": role, "content": parts(message)}));
+            }
             Role::System | Role::User => {
                 items.push(json!({"role": role, "content": message.text()}));
             }
@@ -76,6 +80,22 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     }
     header::lay_out(&mut writing, &beside, "input", true, &items, options);
     writing
+}
+
+fn has_image(message: &ChatMessage) -> bool {
+    matches!(&message.content, Content::Blocks(blocks) if images::has_image(blocks))
+}
+
+/// Writes the texts and images of a user's message.
+fn parts(message: &ChatMessage) -> Vec<Value> {
+    let Content::Blocks(blocks) = &message.content else {
+        return Vec::new();
+    };
+    let part = |block: &ContentBlock| match block {
+        ContentBlock::Text { text, .. } => Some(json!({"type": "input_text", "text": text})),
+        block => images::response_part(block),
+    };
+    blocks.iter().filter_map(part).collect()
 }
 
 /// The items of an assistant's words and reasoning.

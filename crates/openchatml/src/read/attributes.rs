@@ -358,8 +358,12 @@ pub(crate) const REASONING_ID: &str = "reasoning_id";
 pub(crate) const SIGNATURE: &str = "signature";
 pub(crate) const ENCRYPTED: &str = "encrypted";
 
+/// The attributes of the parts of a message with images. They are ours as well.
+pub(crate) const CONTINUES: &str = "continues";
+pub(crate) const DETAIL: &str = "detail";
+
 fn is_proof(key: &[u8]) -> bool {
-    [REASONING_ID, SIGNATURE, ENCRYPTED]
+    [REASONING_ID, SIGNATURE, ENCRYPTED, CONTINUES, DETAIL]
         .iter()
         .any(|proof| proof.as_bytes() == key)
 }

@@ -14,7 +14,7 @@ use crate::strategies::frame;
 #[test]
 fn losses_are_noted() {
     let image = ContentBlock::Image {
-        source: ImageSource::Url("https://example.invalid/a.png".into()),
+        source: ImageSource::Url("file:///a.png".into()),
         media_type: None,
         detail: None,
     };
@@ -25,7 +25,8 @@ fn losses_are_noted() {
     };
     let messages = [
         ChatMessage::user(vec![ContentBlock::text("look"), image.clone()]),
-        ChatMessage::user(vec![image]),
+        ChatMessage::user(vec![image.clone()]),
+        ChatMessage::system(vec![ContentBlock::text("rules"), image]),
         ChatMessage::assistant(vec![
             ContentBlock::RedactedThinking {
                 data: "x".repeat(64 * 1024),
@@ -41,17 +42,18 @@ fn losses_are_noted() {
     ];
     let (frames, notes) = frames_from_messages(&messages);
     let bodies: Vec<_> = frames.iter().map(|frame| frame.body.as_str()).collect();
-    assert_eq!(bodies, ["look", "t", "a"]);
+    assert_eq!(bodies, ["look", "rules", "t", "a"]);
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
     assert_eq!(
         notes,
         [
             "message 1: an image dropped",
             "message 2: an image dropped",
-            "message 3: reasoning that only its provider can read dropped",
-            "message 3: a signature dropped",
-            "message 3: a signature dropped",
-            "message 4: an empty message left out",
+            "message 3: an image dropped",
+            "message 4: reasoning that only its provider can read dropped",
+            "message 4: a signature dropped",
+            "message 4: a signature dropped",
+            "message 5: an empty message left out",
         ],
     );
 }

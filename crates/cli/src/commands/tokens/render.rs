@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use logue_message::ToolDefinition;
+use logue_message::{ChatMessage, Content, ContentBlock, ToolDefinition};
 use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
@@ -214,6 +214,27 @@ fn bare(
     Ok(listed(&ids, arguments.json))
 }
 
+/// Leaves out images, which gpt-oss models do not take.
+fn drop_images(messages: &mut [ChatMessage], name: &str, losses: &mut Losses) {
+    for (index, message) in messages.iter_mut().enumerate() {
+        let Content::Blocks(blocks) = &mut message.content else {
+            continue;
+        };
+        let count = blocks.len();
+        blocks.retain(|block| !matches!(block, ContentBlock::Image { .. }));
+        for _ in blocks.len()..count {
+            let target = LossTarget::Message(index);
+            losses.report(
+                name,
+                &Loss::new(target, LossKind::ImageDropped, "an image dropped"),
+            );
+        }
+        if blocks.is_empty() && count > 0 {
+            message.content = Content::Text(String::new());
+        }
+    }
+}
+
 /// Renders the prompt of a request with these messages.
 fn prompt(
     arguments: &RenderArgs,
@@ -236,10 +257,11 @@ fn prompt(
         let loss = Loss::new(LossTarget::Transcript, LossKind::DeclarationDropped, text);
         losses.report(name, &loss);
     }
-    let (messages, of_messages) = messages_from_frames(&transcript.frames);
+    let (mut messages, of_messages) = messages_from_frames(&transcript.frames);
     for loss in &of_messages {
         losses.report(name, loss);
     }
+    drop_images(&mut messages, name, losses);
     let mut settings = SamplingSettings::default();
     let header = transcript.header.as_ref();
     let own = header.and_then(|header| header.generation_settings.get("reasoning_effort"));

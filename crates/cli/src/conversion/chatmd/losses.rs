@@ -45,6 +45,7 @@ impl ParsedDocument<'_> {
     pub(crate) fn losses(&self, found: &[Diagnostic]) -> Vec<Loss> {
         let mut losses = Vec::new();
         losses.extend(self.tools());
+        losses.extend(self.descriptions());
         losses.extend(self.variables());
         losses.extend(self.comments());
         losses.extend(self.attributes());
@@ -73,6 +74,16 @@ impl ParsedDocument<'_> {
                 format!("{count} tool declarations dropped: {list}"),
             )),
         }
+    }
+
+    /// Returns the losses of built-in tools whose words for the model are dropped.
+    fn descriptions(&self) -> impl Iterator<Item = Loss> {
+        let tools = self.document.tools();
+        let described = tools.filter(|tool| tool.note.is_some() && builtin_of(tool).is_some());
+        described.map(|tool| {
+            let text = format!("the description of the tool {} dropped", name_of(tool));
+            conversation_loss(LossKind::DeclarationChanged, text)
+        })
     }
 
     /// Returns the loss of declarations whose placeholders stay in the text.
@@ -122,7 +133,9 @@ impl ParsedDocument<'_> {
                 continue;
             }
             for attribute in node.attributes() {
-                if !carried(node.tag()).contains(&attribute.name()) {
+                let is_kept = carried(node.tag()).contains(&attribute.name())
+                    || (attribute.name() == "phase" && attribute.value() == "commentary");
+                if !is_kept {
                     count(node, attribute.name());
                 }
             }

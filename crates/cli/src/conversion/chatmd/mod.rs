@@ -173,7 +173,12 @@ fn choice_value(choice: &str) -> Value {
 }
 
 /// Returns the name of a supported built-in tool.
+///
+/// A tool that its declaration confines has none, since other forms would not confine it.
 fn builtin_of(tool: &ToolDecl) -> Option<&str> {
+    if !tool.roots.is_empty() {
+        return None;
+    }
     let ToolKind::Builtin { name } = &tool.kind else {
         return None;
     };

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use chatmd::{BuiltinDeclaration, MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use openchatml::convert::{PlacedTools, distinct_ids};
-use openchatml::{HeaderBuf, Loss, LossKind, LossTarget, Transcript, messages_from_frames};
+use openchatml::{
+    HeaderBuf, Loss, LossKind, LossTarget, Transcript, image_address, messages_from_frames,
+};
 use serde_json::Value;
 
 use crate::conversion::builtin_tools;
@@ -189,7 +191,48 @@ impl Writing<'_> {
             Role::System if message.developer => MessageRole::Developer,
             Role::System => MessageRole::System,
         };
+        if speaker == MessageRole::User && self.parts(message) {
+            return;
+        }
         self.write_message(speaker, &message.text(), message.name.as_deref());
+    }
+
+    /// Writes a message with images; returns whether it is one.
+    fn parts(&mut self, message: &ChatMessage) -> bool {
+        let Content::Blocks(blocks) = &message.content else {
+            return false;
+        };
+        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image { .. });
+        if !blocks.iter().any(is_image) {
+            return false;
+        }
+        let mut addresses = Vec::new();
+        for block in blocks {
+            if let ContentBlock::Image {
+                source,
+                media_type,
+                detail,
+            } = block
+            {
+                if detail.is_some() {
+                    self.note(LossKind::SettingDropped, "the detail of an image dropped");
+                }
+                addresses.push(image_address(source, media_type.as_deref()));
+            }
+        }
+        let mut addresses = addresses.iter();
+        let parts = blocks.iter().filter_map(|block| match block {
+            ContentBlock::Text { text, .. } => Some(element::UserPart::Text(text)),
+            ContentBlock::Image { .. } => {
+                let address = addresses.next()?.as_deref()?;
+                Some(element::UserPart::Image(address))
+            }
+            _ => None,
+        });
+        let parts: Vec<_> = parts.collect();
+        self.out
+            .push_str(&element::user_parts(&parts, message.name.as_deref()));
+        true
     }
 
     fn reply(&mut self, message: &ChatMessage, calls: &Calls<'_>) {
@@ -227,7 +270,9 @@ impl Writing<'_> {
                 for block in blocks {
                     match block {
                         ContentBlock::Text { text, preamble, .. } => {
-                            if *preamble && message.tool_calls.is_empty() {
+                            // Before a call its place makes it a preamble.
+                            let needs_phase = *preamble && message.tool_calls.is_empty();
+                            if needs_phase && name.is_some() {
                                 self.note(
                                     LossKind::PreambleChanged,
                                     "a preamble becomes an answer",
@@ -238,6 +283,12 @@ impl Writing<'_> {
                                     LossKind::Regrouped,
                                     "a message of several texts becomes several messages",
                                 );
+                            }
+                            if needs_phase && name.is_none() {
+                                let words = element::AssistantMessage::new(text);
+                                let words = words.with_preamble(true);
+                                self.out.push_str(&element::assistant_message(&words));
+                                continue;
                             }
                             named = true;
                             self.write_message(MessageRole::Assistant, text, name);

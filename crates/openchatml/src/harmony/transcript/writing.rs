@@ -7,7 +7,7 @@ use crate::convert::{COMPLETED, MOVED, Pairing, answered_at_rest, call_order, co
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::messages::{PREAMBLE, recipient_of};
+use crate::messages::{PREAMBLE, Unpictured, recipient_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl Conversation {
@@ -47,7 +47,8 @@ impl Conversation {
             let text = "the declarations of the tools dropped";
             losses.note(LossTarget::Transcript, LossKind::DeclarationDropped, text);
         }
-        let frames = &transcript.frames;
+        let unpictured = Unpictured::new(transcript);
+        let frames = &unpictured.transcript.frames;
         let mut writing = Writing {
             answered: answered_at_rest(frames).into_iter().collect(),
             tools: BTreeMap::new(),
@@ -65,7 +66,9 @@ impl Conversation {
             writing.frame(index, frames.get(index)?)
         });
         let conversation = messages.collect();
-        (conversation, writing.losses.0)
+        let mut losses = writing.losses.0;
+        unpictured.finish(&mut losses);
+        (conversation, losses)
     }
 }
 
