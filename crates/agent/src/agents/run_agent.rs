@@ -166,7 +166,8 @@ async fn answer(
     let cache = cache.filter(|_| may_repeat);
     let record = prepared.scope.record.clone();
     let entry = entry_key(RecordKind::Agent, &[&prepared.scope.place, &key]);
-    if let Some(recorded) = record.as_ref().and_then(|record| record.find(&entry)) {
+    let recorded = record.as_ref();
+    if let Some(recorded) = recorded.and_then(|record| record.answer(&entry, &place.src)) {
         return Ok(recorded.text);
     }
     let src = place.src.clone();

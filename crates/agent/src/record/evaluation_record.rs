@@ -32,6 +32,8 @@ pub struct EvaluationRecord {
     stored: Entries,
     /// Whether they may be used.
     is_reused: bool,
+    /// Whether an agent's only answer is used for any request to it.
+    is_resumed: bool,
     /// The reason why the stored record is not used.
     unused: Option<String>,
     /// The entries that this run used or obtained.
@@ -78,6 +80,7 @@ impl EvaluationRecord {
         };
         Self {
             is_reused: unused.is_none(),
+            is_resumed: false,
             stored,
             unused,
             current: Mutex::default(),
@@ -101,6 +104,15 @@ impl EvaluationRecord {
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_reused = false;
+        self
+    }
+
+    /// Continues a turn: the only stored answer of an agent is used for any request to it.
+    ///
+    /// The conversation is that of the turn, while the model or its address may be another one.
+    #[must_use]
+    pub fn resumed(mut self) -> Self {
+        self.is_resumed = true;
         self
     }
 
@@ -178,6 +190,19 @@ impl EvaluationRecord {
         let entry = self.stored.get(key).filter(|_| self.is_reused)?.clone();
         current.insert(key.to_owned(), entry.clone());
         Some(entry)
+    }
+
+    /// Returns the answer of an agent to a request with this key.
+    ///
+    /// In a resumed turn, it may be the answer to another request.
+    pub(crate) fn answer(&self, key: &str, src: &str) -> Option<RecordEntry> {
+        self.find(key).or_else(|| {
+            let is_answer =
+                |entry: &&RecordEntry| entry.kind == RecordKind::Agent && entry.src == src;
+            let mut answers = self.stored.values().filter(is_answer);
+            let only = answers.next().filter(|_| self.is_resumed)?;
+            answers.next().is_none().then(|| self.find(&only.key))?
+        })
     }
 
     /// Keeps an entry and returns it, or an equal request's that was faster.

@@ -24,7 +24,7 @@ use logue_tools::{EntryKind, FolderHandle};
 use crate::files::atomic_file::{folder_of, link_new, temporary};
 use crate::files::file_stamp::FileStamp;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
-use crate::transcript::format::{Form, TranscriptFormat};
+use crate::transcript::format::TranscriptFormat;
 use crate::transcript::item::{TranscriptError, TranscriptItem, TranscriptWriter};
 use crate::transcript::redaction::Redaction;
 
@@ -213,7 +213,7 @@ impl TranscriptFile {
 
     /// Appends frames of OpenChatML 2.2 instead of ChatMD elements. Payloads are in the frames.
     pub fn write_openchatml(&mut self) {
-        self.writing.set_form(Form::OpenChatMl);
+        self.writing.write_frames(&self.content);
     }
 
     /// Redacts everything that is appended from now on, payload and rescue files included.

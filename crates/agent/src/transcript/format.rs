@@ -74,8 +74,10 @@ impl TranscriptFormat {
         self.redaction = redaction;
     }
 
-    pub(crate) fn set_form(&mut self, form: Form) {
-        self.form = form;
+    /// Appends frames to a transcript with this content.
+    pub(crate) fn write_frames(&mut self, content: &[u8]) {
+        self.form = Form::OpenChatMl;
+        self.line_end = frames::line_end(content);
     }
 
     /// Returns whether a changed file ends outside every element, so that items can follow.
@@ -120,9 +122,11 @@ impl TranscriptFormat {
         held: bool,
     ) -> Result<String, TranscriptError> {
         if self.form == Form::OpenChatMl {
-            return frames::text_of(elements).map_err(|error| TranscriptError::Unwritable {
-                path: self.transcript.display().to_string(),
-                error,
+            return frames::text_of(elements, self.line_end).map_err(|error| {
+                TranscriptError::Unwritable {
+                    path: self.transcript.display().to_string(),
+                    error,
+                }
             });
         }
         let mut text = String::new();
@@ -166,10 +170,7 @@ impl TranscriptFormat {
 
     /// Returns the line end that separates new items from the content.
     pub(crate) fn line_end(&self) -> &'static str {
-        match self.form {
-            Form::ChatMd => self.line_end,
-            Form::OpenChatMl => "\n",
-        }
+        self.line_end
     }
 
     /// Formats a part of a response; other kinds of blocks give no text.

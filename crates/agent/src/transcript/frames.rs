@@ -5,11 +5,26 @@ use openchatml::{FrameBuf, WriteError, frames_from_messages, safe_value, write_f
 
 use crate::transcript::item::TranscriptItem;
 
+/// Returns the line end after the first frame or header that ends a line.
+pub(crate) fn line_end(content: &[u8]) -> &'static str {
+    let mut lines = content.split(|byte| *byte == b'\n');
+    // The text after the last line end is not a line.
+    lines.next_back();
+    let ends = lines.map(|line| line.strip_suffix(b"\r").ok_or(line));
+    let mut ends = ends.filter(|line| match line {
+        Ok(line) | Err(line) => line.ends_with(b"|>"),
+    });
+    match ends.next() {
+        Some(Ok(_)) => "\r\n",
+        _ => "\n",
+    }
+}
+
 /// Formats items that are appended together: one frame per line, with escaped bodies.
 ///
 /// # Errors
 /// Returns an error if a frame cannot be written even with a sanitized header.
-pub(crate) fn text_of(elements: &[TranscriptItem]) -> Result<String, WriteError> {
+pub(crate) fn text_of(elements: &[TranscriptItem], line_end: &str) -> Result<String, WriteError> {
     // Signatures are for the provider that made them, and a transcript cannot contain them.
     let (frames, _) = frames_from_messages(&messages_of(elements));
     let mut text = String::new();
@@ -18,6 +33,10 @@ pub(crate) fn text_of(elements: &[TranscriptItem]) -> Result<String, WriteError>
         if write_frame(&mut text, &frame).is_err() {
             text.truncate(written);
             write_frame(&mut text, &with_safe_header(frame))?;
+        }
+        if text.ends_with('\n') {
+            text.pop();
+            text.push_str(line_end);
         }
     }
     Ok(text)

@@ -253,7 +253,7 @@ impl Budget {
     }
 
     /// The requests that were sent from this budget and its parts.
-    pub(crate) fn requests(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         *self.lock_requests()
     }
 

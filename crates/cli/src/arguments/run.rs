@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
     pub(crate) no_save: bool,
 
     /// Show the request and send and write nothing; with --json its exact body
-    #[arg(long, conflicts_with_all = ["output", "record"])]
+    #[arg(long, conflicts_with = "record")]
     pub(crate) dry_run: bool,
 
     /// Record the model responses to a new file for -m replay:FILE

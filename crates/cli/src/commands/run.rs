@@ -197,7 +197,7 @@ fn source(
     let model_args = &arguments.model_args;
     source.record = file.and_then(|file| {
         let transcript = input.recorded_text(&file);
-        record_beside(transcript, started.as_deref(), model_args, settings)
+        record_beside(transcript, started.as_deref(), false, model_args, settings)
     });
     Ok(source)
 }
@@ -259,10 +259,12 @@ fn unknown_end() -> CliError {
     CliError::new(Exit::Internal, "internal", message)
 }
 
-/// Adds the usage and cost of agents that documents called before the turn.
+/// Adds the spend and the requests of agents, also of those before the turn.
 fn total(mut report: TurnReport, environment: &Environment) -> TurnReport {
     let spent = environment.budget.spent();
     (report.usage, report.cost) = (spent.usage, spent.cost);
+    let requests = usize::try_from(environment.budget.requests()).unwrap_or(usize::MAX);
+    report.requests = report.requests.max(requests);
     report
 }
 

@@ -89,10 +89,12 @@ fn prompt_language(language: Language) -> PromptLanguage {
 
 /// Reads the record beside a transcript. A record that is not used is reported.
 ///
-/// `started_from` is the prompt that `-o` begins the transcript with.
+/// `started_from` is the prompt that `-o` begins the transcript with, and `is_resumed` states whether a
+/// suspended turn continues.
 pub(crate) fn record_beside(
     transcript: TranscriptText<'_>,
     started_from: Option<&Path>,
+    is_resumed: bool,
     arguments: &ModelArgs,
     settings: &Settings,
 ) -> Option<Arc<EvaluationRecord>> {
@@ -104,6 +106,7 @@ pub(crate) fn record_beside(
         }
         None => record.with_text(transcript.text, prompt_language(transcript.language)),
     };
+    let record = if is_resumed { record.resumed() } else { record };
     Some(Arc::new(checked(record, arguments, settings)))
 }
 
@@ -128,6 +131,13 @@ pub(crate) fn base_of(path: &Path, text: &str, language: Language) -> Option<Pat
         language,
     };
     TranscriptOrigin::of(transcript).prompt()
+}
+
+/// Returns the prompt that the record beside a transcript names, used or not.
+pub(crate) fn recorded_origin(transcript: &Path) -> Option<PathBuf> {
+    let transcript = transcript.canonicalize().ok()?;
+    let record = EvaluationRecord::beside(&transcript, record_key()?);
+    record.recorded_origin().map(Path::to_owned)
 }
 
 /// Writes the record beside its transcript. A failure costs only later requests.

@@ -250,7 +250,7 @@ impl Agent {
         source.record = match input.transcript_path() {
             Some(file) => {
                 let transcript = input.recorded_text(&file);
-                record_beside(transcript, None, &model_args, command.settings)
+                record_beside(transcript, None, true, &model_args, command.settings)
             }
             None => record_of_session(self.evaluated.as_ref(), &model_args, command.settings),
         };

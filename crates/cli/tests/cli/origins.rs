@@ -215,3 +215,131 @@ fn a_decision_does_not_follow_a_link_either() {
     );
     assert_eq!(server.received().len(), 1);
 }
+
+#[test]
+fn a_session_with_a_transcript_as_its_agent_honours_the_origin() {
+    let server = answers(3);
+    let folder = begun(&server);
+    let root = folder.path();
+    let send = ["send", "--agent", "out/t.md", "s", "hello"];
+    let ran = ask(root, &server, &send);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(sent(&server)[1].contains("snow"));
+    fs::rename(root.join("p"), root.join("old")).unwrap();
+    symlink("secret", root.join("p")).unwrap();
+    let ran = ask(root, &server, &["send", "s", "again"]);
+    assert_ne!(ran.status, 0);
+    assert_eq!(server.received().len(), 2);
+}
+
+#[test]
+fn a_preview_with_another_transcript_writes_nothing() {
+    let server = answers(2);
+    let folder = begun(&server);
+    let root = folder.path();
+    let before = program::contents(root);
+    for (output, message) in [("out/new.md", "first"), ("out/t.md", "second")] {
+        let shown = ask(
+            root,
+            &server,
+            &[
+                "run",
+                "--dry-run",
+                "--json",
+                "-o",
+                output,
+                "p/prompt.md",
+                message,
+            ],
+        );
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        assert_eq!(program::contents(root), before, "{output}");
+        assert_eq!(
+            server.received().len(),
+            if message == "first" { 1 } else { 2 }
+        );
+        let ran = ask(
+            root,
+            &server,
+            &["run", "-o", output, "p/prompt.md", message],
+        );
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let body: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        assert_eq!(body, server.received().pop().unwrap().body);
+        if message == "first" {
+            fs::remove_file(root.join("out/new.md")).unwrap();
+            fs::remove_file(root.join("out/.chatmd/new.md.evaluated.json")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_transcript_of_another_prompt_is_refused() {
+    let server = answers(1);
+    let folder = begun(&server);
+    let root = folder.path();
+    fs::write(root.join("p/other.md"), "<user>Other</user>\n").unwrap();
+    let before = program::contents(root);
+    let ran = ask(root, &server, &["run", "-o", "out/t.md", "p/other.md", "x"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    for part in [
+        "`out/t.md` does not begin with the text of `p/other.md`",
+        "`logue run out/t.md`",
+    ] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    assert_eq!(program::contents(root), before);
+    assert_eq!(server.received().len(), 1);
+}
+
+#[test]
+fn frames_keep_the_line_ends_of_their_transcript() {
+    let text = "version: 2.2\r\nmodel: m\r\n\r\n<|start|>user<|message|>Hello<|end|>\r\n";
+    for text in [text.to_owned(), text.replace("\r\n", "\n")] {
+        let folder = program::folder(&[("t.ocml", &text)]);
+        let ran = ask(folder.path(), &answers(1), &["run", "t.ocml"]);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let after = fs::read_to_string(folder.path().join("t.ocml")).unwrap();
+        let added = after.strip_prefix(&text).unwrap();
+        assert!(
+            added.ends_with("|>\n") || added.ends_with("|>\r\n"),
+            "{added:?}"
+        );
+        let crlf = after.matches("\r\n").count();
+        let is_crlf = text.contains('\r');
+        let expected = if is_crlf {
+            after.matches('\n').count()
+        } else {
+            0
+        };
+        assert_eq!(crlf, expected, "{after:?}");
+    }
+}
+
+#[test]
+fn a_decision_at_another_address_sends_the_recorded_answer_of_an_agent() {
+    let folder = program::folder(&[
+        (
+            "p.md",
+            "<config model=\"m\"/>\n<tool name=\"say\" command=\"echo hi\"/>\n\
+             <user>hi <agent src=\"ag.md\" local>q</agent></user>\n",
+        ),
+        ("ag.md", "<system>agent</system>"),
+    ]);
+    let root = folder.path();
+    let call = Answer::text("").with_call("c1", "say", "{\"arguments\":[]}");
+    let replies = [Answer::text("of the agent"), call].map(Reply::Answer);
+    let first = ModelServer::start(replies.to_vec(), Delivery::Whole).unwrap();
+    let ran = ask(root, &first, &["run", "--permission", "say=ask", "p.md"]);
+    assert_eq!(ran.status, 6, "{}", ran.stderr);
+    let line = ran.stderr.lines().find(|it| it.contains("logue signal"));
+    let signal = line.unwrap().split_whitespace().nth(2).unwrap().to_owned();
+    let second = answers(1);
+    let address = second.base_url();
+    let command = ["signal", &signal, "--approve", "--base-url", &address];
+    let ran = ask(root, &second, &command);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let bodies = sent(&second);
+    assert_eq!(bodies.len(), 1, "the agent is not asked");
+    assert!(bodies[0].contains("hi of the agent"), "{bodies:?}");
+}

@@ -8,13 +8,13 @@ use logue_agent::{
     History, PromptLanguage, PromptOrigin, PromptSource, TranscriptFile, into_text, read_all,
     read_bytes,
 };
-use logue_source::{DiagnosticCode, escape_line};
+use logue_source::{DiagnosticCode, escape_line, quote_word};
 
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
 use crate::language::Language;
-use crate::setup::evaluation::{TranscriptOrigin, TranscriptText, base_of};
+use crate::setup::evaluation::{TranscriptOrigin, TranscriptText, base_of, recorded_origin};
 use crate::setup::failures::{source_failure, transcript_failure};
 use crate::setup::question::Question;
 use crate::terminal::print_error;
@@ -33,6 +33,8 @@ pub(crate) struct Input {
     /// The file that paths count from, if it is not the prompt.
     base: Option<PathBuf>,
     transcript_folder: PathBuf,
+    /// The transcript that a run would write, if this one only shows its request.
+    planned: Option<PathBuf>,
 }
 
 impl Input {
@@ -69,26 +71,32 @@ impl Input {
         // Payloads are beside the file itself, not beside links to it.
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let prompt_folder = prompt.as_ref().map(|path| folder_of(&real(path)));
-        let mut is_new = false;
-        let transcript = match (&arguments.output, &prompt) {
-            (Some(path), _) if std::fs::symlink_metadata(path).is_ok() => Some(open(path)?),
-            (Some(path), _) => {
-                is_new = true;
-                Some(created(path, &bytes, prompt_folder.as_deref())?)
-            }
-            (None, Some(path)) if !arguments.no_save && !arguments.dry_run => Some(open(path)?),
+        let output = arguments.output.as_ref();
+        let is_new = output.is_some_and(|path| std::fs::symlink_metadata(path).is_err());
+        let transcript = match (output, &prompt) {
+            _ if arguments.dry_run => None,
+            (Some(path), _) if is_new => Some(created(path, &bytes, prompt_folder.as_deref())?),
+            (Some(path), _) => Some(open(path)?),
+            (None, Some(path)) if !arguments.no_save => Some(open(path)?),
             _ => None,
         };
-        let (name, content) = match (&transcript, &arguments.output) {
-            (Some(file), Some(path)) => (path.display().to_string(), file.content().to_vec()),
-            (Some(file), None) => (name, file.content().to_vec()),
-            (None, _) => (name, bytes.clone()),
+        let planned = output.filter(|_| arguments.dry_run).map(real);
+        let content = match (&transcript, &planned) {
+            (Some(file), _) => file.content().to_vec(),
+            (None, Some(path)) if !is_new => {
+                read_bytes(path).map_err(|error| source_failure(&error))?
+            }
+            (None, _) => bytes.clone(),
         };
+        let name = output.map_or(name, |path| path.display().to_string());
         let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
         let transcript_folder = match (&transcript, prompt_folder) {
             // The payloads of a new transcript are still beside its prompt.
             (Some(file), None) => folder_of(file.path()),
             (Some(file), _) if !is_new => folder_of(file.path()),
+            (None, _) if planned.is_some() && !is_new => {
+                planned.as_deref().map(folder_of).unwrap_or_default()
+            }
             (_, Some(folder)) => folder,
             (None, None) => PathBuf::from("."),
         };
@@ -96,13 +104,19 @@ impl Input {
             .from
             .unwrap_or_else(|| Language::detect(Some(Path::new(&name)), text.as_bytes()));
         // With `-o`, the text is not that of the prompt.
-        let base = match (&prompt, &arguments.output) {
+        let base = match (&prompt, output) {
             (Some(path), None) => base_of(path, &text, language),
-            (Some(path), Some(_)) => {
+            (Some(path), Some(output)) => {
+                let is_begun = is_new || text.is_empty() || text.as_bytes().starts_with(&bytes);
                 let own =
                     into_text(&arguments.file, bytes).map_err(|error| source_failure(&error))?;
                 let language = Language::detect(Some(path), own.as_bytes());
-                base_of(path, &own, language)
+                let base = base_of(path, &own, language);
+                if !is_begun {
+                    let prompt = base.as_deref().unwrap_or(path);
+                    require_prompt(output, prompt, &arguments.file)?;
+                }
+                base
             }
             (None, _) => None,
         };
@@ -121,6 +135,7 @@ impl Input {
             prompt,
             base,
             transcript_folder,
+            planned,
         })
     }
 
@@ -129,14 +144,17 @@ impl Input {
         let name = path.display().to_string();
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+        let language = Language::detect(Some(path), text.as_bytes());
+        let base = base_of(path, &text, language);
         Ok(Self {
-            language: Language::detect(Some(path), text.as_bytes()),
+            language,
             name,
             text,
             transcript: None,
             prompt: Some(path.to_owned()),
-            base: None,
+            base,
             transcript_folder: folder_of(path),
+            planned: None,
         })
     }
 
@@ -150,6 +168,7 @@ impl Input {
             prompt: None,
             base: Some(question.directory.join("-")),
             transcript_folder: question.directory.clone(),
+            planned: None,
         }
     }
 
@@ -184,6 +203,7 @@ impl Input {
             transcript: Some(file),
             base,
             prompt: Some(prompt.to_owned()),
+            planned: None,
         })
     }
 
@@ -222,10 +242,7 @@ impl Input {
 
     /// Returns the prompt that a new transcript begins with, in a directory without links.
     pub(crate) fn started_from(&self) -> Option<PathBuf> {
-        let prompt = self.base.as_ref().or(self.prompt.as_ref())?;
-        // Paths count from the directory of a link, not of its target.
-        let folder = folder_of(prompt).canonicalize().ok()?;
-        Some(folder.join(prompt.file_name()?))
+        in_real_folder(self.base.as_ref().or(self.prompt.as_ref())?)
     }
 
     /// Returns the transcript's path and text, for its record.
@@ -245,7 +262,8 @@ impl Input {
 
     /// Returns the file that the record of evaluation is beside, with links followed.
     pub(crate) fn recorded_file(&self) -> Option<PathBuf> {
-        self.transcript_path().or_else(|| {
+        let written = self.transcript_path().or_else(|| self.planned.clone());
+        written.or_else(|| {
             let prompt = self.prompt.as_ref()?;
             prompt.canonicalize().ok()
         })
@@ -257,6 +275,29 @@ impl Input {
             .or_else(|| self.prompt.clone())
             .unwrap_or_else(|| PathBuf::from("-"))
     }
+}
+
+/// Returns the path in a directory without links.
+fn in_real_folder(path: &Path) -> Option<PathBuf> {
+    // Paths count from the directory of a link, not of its target.
+    let folder = folder_of(path).canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
+}
+
+/// Refuses a transcript that was begun with another prompt.
+fn require_prompt(transcript: &Path, prompt: &Path, named: &str) -> Result<(), CliError> {
+    let recorded = recorded_origin(transcript);
+    if recorded.is_some() && recorded == in_real_folder(prompt) {
+        return Ok(());
+    }
+    let shown = transcript.display().to_string();
+    let message = format!("`{shown}` does not begin with the text of `{named}`");
+    Err(CliError::new(Exit::Usage, "usage", message)
+        .with_help(format!(
+            "`logue run {}` continues it with its own prompt",
+            quote_word(&shown)
+        ))
+        .with_help(format!("name a new file with -o to begin with `{named}`")))
 }
 
 /// Prepares a new transcript that begins with the text and the payloads of a prompt.
