@@ -16,7 +16,12 @@ pub enum ModelEvent {
     /// The next piece of reasoning, which must not be shown to a user.
     Reasoning(String),
     /// The next piece of the provider's summary of the reasoning.
-    ReasoningSummary(String),
+    ReasoningSummary {
+        /// The number of the part of the summaries of this response, from 0.
+        part: usize,
+        /// The piece.
+        text: String,
+    },
     /// A tool call has begun; its arguments follow.
     ToolCall {
         /// The index of the call within the response.

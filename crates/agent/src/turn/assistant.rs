@@ -560,7 +560,7 @@ fn turn_event(event: ModelEvent) -> Option<TurnEvent> {
     Some(match event {
         ModelEvent::Text(text) => TurnEvent::Delta(text),
         ModelEvent::Reasoning(text) => TurnEvent::Reasoning(text),
-        ModelEvent::ReasoningSummary(text) => TurnEvent::ReasoningSummary(text),
+        ModelEvent::ReasoningSummary { part, text } => TurnEvent::ReasoningSummary { part, text },
         ModelEvent::ToolCall { name, .. } => TurnEvent::Calling(name),
         ModelEvent::Retry {
             attempt,

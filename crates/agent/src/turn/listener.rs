@@ -43,7 +43,12 @@ pub enum TurnEvent {
     /// The next piece of the model's reasoning, which outlets do not show.
     Reasoning(String),
     /// The next piece of the provider's summary of the reasoning.
-    ReasoningSummary(String),
+    ReasoningSummary {
+        /// The number of the part of the summaries of this response, from 0.
+        part: usize,
+        /// The piece.
+        text: String,
+    },
     /// The next piece of the visible answer.
     Delta(String),
     /// The model writes a call of this tool.

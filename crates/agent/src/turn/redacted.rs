@@ -100,7 +100,7 @@ impl TurnRedaction {
             return Some(event);
         };
         Some(match event {
-            TurnEvent::Delta(_) | TurnEvent::Reasoning(_) | TurnEvent::ReasoningSummary(_) => {
+            TurnEvent::Delta(_) | TurnEvent::Reasoning(_) | TurnEvent::ReasoningSummary { .. } => {
                 return None;
             }
             TurnEvent::Retrying {

@@ -1,6 +1,7 @@
 //! The events of a turn as response events for clients (OpenChatML 2.2 §9).
 
 use logue_message::{ChatMessage, Role, ToolCall};
+use logue_model::FinishReason;
 use logue_source::DiagnosticCode;
 use openchatml::stream::{ResponseEvent, ResponseEventMapper, ResponsePart};
 
@@ -9,7 +10,8 @@ use crate::turn::listener::TurnEvent;
 /// Maps the events of a turn to response events.
 ///
 /// Each part of an answer is a message of its own: reasoning, a summary of it, visible text, a call.
-/// Events of agents are omitted, because their text is not shown.
+/// Events of agents are omitted, because their text is not shown. The last answer ends with
+/// [`finish`](Self::finish), because the turn reports whether it was cut.
 #[derive(Debug, Default)]
 pub struct ResponseProjection {
     mapper: ResponseEventMapper,
@@ -25,7 +27,8 @@ pub struct ResponseProjection {
 enum OpenPart {
     Visible,
     Reasoning,
-    Summary,
+    /// A part of the summaries, by its number.
+    Summary(usize),
 }
 
 impl ResponseProjection {
@@ -38,7 +41,9 @@ impl ResponseProjection {
                 self.has_text = false;
             }
             TurnEvent::Reasoning(text) => self.text(OpenPart::Reasoning, text, out),
-            TurnEvent::ReasoningSummary(text) => self.text(OpenPart::Summary, text, out),
+            TurnEvent::ReasoningSummary { part, text } => {
+                self.text(OpenPart::Summary(*part), text, out);
+            }
             TurnEvent::Delta(text) => {
                 self.has_text = true;
                 self.text(OpenPart::Visible, text, out);
@@ -71,10 +76,23 @@ impl ResponseProjection {
         out(self.mapper.cancel(Some(reason)));
     }
 
-    /// Maps the failure of the turn, which cuts the part at hand.
-    pub fn fail(&mut self, out: &mut impl FnMut(ResponseEvent<'_>)) {
+    /// Maps the end of the turn: its last answer is complete, or cut for this reason.
+    pub fn finish(&mut self, cut: Option<FinishReason>, out: &mut impl FnMut(ResponseEvent<'_>)) {
+        let Some(reason) = cut else {
+            return self.end(out);
+        };
+        if self.open.take().is_none() {
+            self.mapper.begin_part(ResponsePart::Visible);
+        }
+        self.mapper.cut_part(reason.as_str(), out);
+    }
+
+    /// Maps the failure of the turn: it cuts the part at hand, or else cancels the response.
+    pub fn fail(&mut self, code: &str, out: &mut impl FnMut(ResponseEvent<'_>)) {
         if self.open.take().is_some() {
             self.mapper.end_part(false, out);
+        } else {
+            self.cancel(code, out);
         }
     }
 
@@ -85,7 +103,7 @@ impl ResponseProjection {
             self.mapper.begin_part(match part {
                 OpenPart::Visible => ResponsePart::Visible,
                 OpenPart::Reasoning => ResponsePart::Reasoning,
-                OpenPart::Summary => ResponsePart::Summary,
+                OpenPart::Summary(_) => ResponsePart::Summary,
             });
         }
         self.mapper.push_text(text, out);
@@ -111,6 +129,9 @@ impl ResponseProjection {
         // The pieces of a redacted answer are not emitted.
         if !self.has_text && !text.is_empty() {
             self.text(OpenPart::Visible, &text, out);
+        }
+        if message.tool_calls.is_empty() {
+            return;
         }
         self.end(out);
         for call in &message.tool_calls {

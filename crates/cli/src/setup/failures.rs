@@ -33,6 +33,9 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
         });
     CliError {
         report: Some(reports.join("\n")),
+        help: errors
+            .first()
+            .map_or_else(Vec::new, |first| first.help.clone()),
         ..CliError::user(code, message)
     }
 }

@@ -199,6 +199,7 @@ impl Output {
     }
 
     pub(crate) fn completed(&self, report: &TurnReport) {
+        self.respond(|responses, mut out| responses.finish(report.truncated, &mut out));
         if self.json {
             let cut = report.truncated.map(FinishReason::as_str);
             self.emit(
@@ -288,7 +289,7 @@ impl Output {
     }
 
     pub(crate) fn failed(&self, failure: &CliError) {
-        self.respond(|responses, mut out| responses.fail(&mut out));
+        self.respond(|responses, mut out| responses.fail(&failure.code, &mut out));
         if self.json {
             self.emit(&json!({"event": "turn.failed", "code": failure.code,
                 "message": failure.message, "help": failure.help,

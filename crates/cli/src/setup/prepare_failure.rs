@@ -93,6 +93,7 @@ fn rendered_in(invalid: &InvalidPrompt) -> CliError {
     let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());
     CliError {
         report: Some(reports.join("\n")),
+        help: first.map_or_else(Vec::new, |first| first.help.clone()),
         ..CliError::user(code, invalid.to_string())
     }
 }

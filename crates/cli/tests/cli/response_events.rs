@@ -148,6 +148,9 @@ fn an_interrupt_cancels_the_running_call_and_the_response() {
         "{events:?}"
     );
     assert_eq!(last[0]["call_id"], "c1");
+    // The call is whole; the answer that would follow is cancelled.
+    assert_eq!(last[1]["message_id"], "msg_2");
+    assert_eq!(events[events.len() - 3]["message_id"], "msg_1");
     let cancelled = events.iter().filter(|it| it["type"] == "tool.cancel");
     assert_eq!(cancelled.count(), 1);
 }
@@ -284,4 +287,151 @@ fn events_of_the_turn_stay_the_default() {
     );
     let wrong = run(folder.path(), ["run", "--json=all", "p.md"]);
     assert_eq!(wrong.status, 2);
+}
+
+#[test]
+fn an_answer_that_the_provider_cuts_is_incomplete() {
+    for reason in ["length", "content_filter"] {
+        let folder = folder(&[("p.md", "<config model=\"m\"/>\n<user>hi</user>\n")]);
+        let chunk = |delta: Value, finish: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+        let reply = sse(&[
+            chunk(json!({"content": "Hel"}), Value::Null),
+            chunk(json!({}), json!(reason)),
+        ]);
+        let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+        let ran = ask(folder.path(), &server, &[]);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let events = events(&ran.stdout);
+        assert_eq!(types(&events), ["response.delta", "response.incomplete"]);
+        assert_eq!(events[1]["reason"], reason);
+        assert_eq!(events[1]["code"], "E-STREAM-TRUNCATED");
+        assert_eq!(events[0]["message_id"], events[1]["message_id"]);
+    }
+}
+
+#[test]
+fn a_failed_turn_cancels_its_response() {
+    let folder = folder(&[
+        ("p.md", "<config model=\"m\"/>\n<user>hi</user>\n"),
+        ("bad.md", "<user>hi\n"),
+    ]);
+    let server = ModelServer::start(vec![], Delivery::Whole).unwrap();
+    let run = |file: &str| -> Ran {
+        let mut command = logue(folder.path());
+        command.env("OPENAI_BASE_URL", server.base_url()).args([
+            "run",
+            "--json=responses",
+            "--no-save",
+            "--retries",
+            "0",
+            file,
+        ]);
+        command.output().unwrap().into()
+    };
+    let ran = run("bad.md");
+    assert_eq!(ran.status, 3);
+    assert_eq!(
+        events(&ran.stdout),
+        [json!({"type": "response.cancel", "message_id": "msg_1", "reason": "E-MD-UNCLOSED-TAG"})]
+    );
+    // The server has no answer left.
+    let ran = run("p.md");
+    assert_ne!(ran.status, 0);
+    let found = events(&ran.stdout);
+    assert_eq!(types(&found), ["response.cancel"], "{}", ran.stderr);
+    let code = found[0]["reason"].as_str().unwrap();
+    assert!(
+        ran.stderr.contains(&format!("error[{code}]")),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn parts_of_a_summary_have_ids_of_their_own() {
+    let folder = folder(&[("p.md", "<user>hi</user>\n")]);
+    let part = |text: &str| json!({"type": "summary_text", "text": text});
+    let reasoning = json!({"type": "reasoning", "id": "rs_1",
+        "summary": [part("First."), part("Second.")]});
+    let answer = json!({"type": "message", "role": "assistant", "id": "msg_1",
+        "content": [{"type": "output_text", "text": "3"}]});
+    let delta = |index: u64, text: &str| {
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0,
+        "summary_index": index, "delta": text})
+    };
+    let reply = sse(&[
+        json!({"type": "response.output_item.added", "output_index": 0,
+            "item": {"type": "reasoning", "id": "rs_1", "summary": []}}),
+        delta(0, "First."),
+        delta(1, "Sec"),
+        delta(1, "ond."),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": reasoning}),
+        json!({"type": "response.completed", "response":
+            {"object": "response", "status": "completed", "output": [reasoning, answer]}}),
+    ]);
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let ran = ask(folder.path(), &server, &["-m", "responses:m"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let found = events(&ran.stdout);
+    let shown: Vec<String> = found
+        .iter()
+        .map(|it| format!("{} {} {}", it["message_id"], it["type"], it["delta"]))
+        .map(|line| {
+            line.replace('"', "")
+                .replace("response.reasoning_summary_text", "summary")
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "msg_1 summary.delta First.",
+            "msg_1 summary.done null",
+            "msg_2 summary.delta Sec",
+            "msg_2 summary.delta ond.",
+            "msg_2 summary.done null",
+            "msg_3 response.delta 3",
+            "msg_3 response.done null",
+        ]
+    );
+}
+
+#[test]
+fn the_last_event_of_a_run_counts_agents_and_names_help() {
+    let folder = folder(&[
+        (
+            "p.md",
+            "<config model=\"m\"/>\n<tool name=\"sub\" agent=\"ag.md\" local/>\n\
+             <user>hi <agent src=\"ag.md\" local>q</agent></user>\n",
+        ),
+        ("ag.md", "<system>agent</system>"),
+        ("bad.md", "<user>hi\n"),
+    ]);
+    let call = Answer::text("").with_call("c1", "sub", "{\"input\":\"x\"}");
+    let replies = [
+        Answer::text("of the document"),
+        call,
+        Answer::text("of the tool"),
+        Answer::text("done"),
+    ];
+    let replies = replies.map(Reply::Answer).to_vec();
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let run = |file: &str| -> Vec<Value> {
+        let mut command = logue(folder.path());
+        command.env("OPENAI_BASE_URL", server.base_url()).args([
+            "run",
+            "--json",
+            "--no-save",
+            file,
+        ]);
+        events(&Ran::from(command.output().unwrap()).stdout)
+    };
+    let last = run("p.md").pop().unwrap();
+    assert_eq!(server.received().len(), 4);
+    assert_eq!(
+        (&last["event"], &last["requests"]),
+        (&json!("turn.completed"), &json!(4))
+    );
+    let last = run("bad.md").pop().unwrap();
+    assert_eq!(last["event"], "turn.failed");
+    assert!(!last["help"].as_array().unwrap().is_empty(), "{last}");
 }

@@ -99,7 +99,7 @@ impl<P: Provider> StructuredProvider<P> {
         let mut retained = Vec::new();
         let mut handler = |event: ModelEvent| match event {
             ModelEvent::Reasoning(_)
-            | ModelEvent::ReasoningSummary(_)
+            | ModelEvent::ReasoningSummary { .. }
             | ModelEvent::Retry { .. } => events(event),
             event => retained.push(event),
         };

@@ -60,8 +60,16 @@ fn read<'b>(wire: WireFormat, pieces: impl IntoIterator<Item = &'b [u8]>) -> Hea
 fn merge(events: &mut Vec<ModelEvent>, event: ModelEvent) {
     match (events.last_mut(), event) {
         (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
-        | (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more))
-        | (Some(ModelEvent::ReasoningSummary(text)), ModelEvent::ReasoningSummary(more)) => {
+        | (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more)) => {
+            text.push_str(&more);
+        }
+        (
+            Some(ModelEvent::ReasoningSummary { part, text }),
+            ModelEvent::ReasoningSummary {
+                part: at,
+                text: more,
+            },
+        ) if *part == at => {
             text.push_str(&more);
         }
         (
@@ -213,7 +221,8 @@ fn each_shape_is_read() {
       = {"role":"assistant","content":"Grüße, 世界 🦀"}
       stop Some([12, 8, 4, 0])
     responses/tools.sse
-      ReasoningSummary("**Looking**\n\nTwo files.**Reading** both.")
+      ReasoningSummary { part: 0, text: "**Looking**\n\nTwo files." }
+      ReasoningSummary { part: 1, text: "**Reading** both." }
       Text("I read both.")
       ToolCall { index: 0, name: "read" }
       Arguments { index: 0, text: "{\"file\":\"größe\"}" }
@@ -224,7 +233,8 @@ fn each_shape_is_read() {
     responses/whole-failed.json
       ! provider_unavailable: The model crashed.
     responses/whole.json
-      ReasoningSummary("**Looking**\n\nTwo files.**Reading** both.")
+      ReasoningSummary { part: 0, text: "**Looking**\n\nTwo files." }
+      ReasoningSummary { part: 1, text: "**Reading** both." }
       Text("I read both.")
       ToolCall { index: 0, name: "read" }
       Arguments { index: 0, text: "{\"file\":\"größe\"}" }

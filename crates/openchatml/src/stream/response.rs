@@ -64,6 +64,9 @@ pub enum ResponseEvent<'e> {
         message_id: MessageId,
         /// The stable code.
         code: &'static str,
+        /// The provider's reason, such as `length`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'e str>,
     },
     /// The response is cancelled; stop drawing it.
     #[serde(rename = "response.cancel")]
@@ -229,6 +232,8 @@ pub struct ResponseEventMapper {
     newline: bool,
     /// Whether the turn of the assistant is cancelled.
     cancelled: bool,
+    /// Whether the current message has not ended.
+    open: bool,
 }
 
 /// The meaning of the current message for a client.
@@ -274,6 +279,18 @@ impl ResponseEventMapper {
     /// Ends the part; an incomplete one was cut.
     pub fn end_part(&mut self, is_complete: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
         self.end(is_complete, true, out);
+    }
+
+    /// Ends a part that the provider cut for this reason.
+    pub fn cut_part(&mut self, reason: &str, out: &mut impl FnMut(ResponseEvent<'_>)) {
+        self.open = false;
+        if std::mem::take(&mut self.kind) != Kind::Other {
+            out(ResponseEvent::Incomplete {
+                message_id: MessageId(self.message),
+                code: DiagnosticCode::StreamTruncated.as_str(),
+                reason: Some(reason),
+            });
+        }
     }
 
     /// Continues after [`Self::cancel`] with another response.
@@ -326,12 +343,15 @@ impl ResponseEventMapper {
     }
 
     /// The response at hand is cancelled: what the assistant still says, up to the next message of
-    /// another speaker, becomes no event.
+    /// another speaker, becomes no event. The event names the open message, else the next one.
     pub fn cancel<'e>(&mut self, reason: Option<&'e str>) -> ResponseEvent<'e> {
         self.kind = Kind::Other;
         self.cancelled = true;
+        if !std::mem::take(&mut self.open) {
+            self.message += 1;
+        }
         ResponseEvent::Cancel {
-            message_id: MessageId(self.message.max(1)),
+            message_id: MessageId(self.message),
             reason,
         }
     }
@@ -342,6 +362,7 @@ impl ResponseEventMapper {
 
     fn begin(&mut self, kind: Kind, call_id: Option<&str>, recipient: Option<&str>) {
         self.message += 1;
+        self.open = true;
         self.kind = if self.cancelled { Kind::Other } else { kind };
         self.newline = false;
         self.call_id = call_id.map(str::to_owned);
@@ -400,10 +421,12 @@ impl ResponseEventMapper {
 
     fn end(&mut self, complete: bool, called: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
         let message_id = MessageId(self.message);
+        self.open = false;
         let kind = std::mem::take(&mut self.kind);
         let incomplete = |code: DiagnosticCode| ResponseEvent::Incomplete {
             message_id,
             code: code.as_str(),
+            reason: None,
         };
         out(match kind {
             Kind::Other | Kind::Uncalled => return,

@@ -21,6 +21,8 @@ pub(crate) struct ResponsesDecoder {
     /// The position in `items` for each `output_index`.
     positions: BTreeMap<u64, usize>,
     calls: usize,
+    /// The parts of summaries in the order of their beginnings: the item and the part in it.
+    summaries: Vec<(usize, usize)>,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
     is_refusal: bool,
@@ -210,14 +212,16 @@ impl ResponsesDecoder {
             Body::Reasoning { parts, encrypted } => {
                 let summary = item.get("summary").and_then(Value::as_array);
                 let summary = summary.filter(|parts| !parts.is_empty());
-                let event = match summary {
-                    Some(_) => ModelEvent::ReasoningSummary,
-                    None => ModelEvent::Reasoning,
-                };
                 let content = item.get("content").and_then(Value::as_array);
                 for (number, part) in summary.or(content).into_iter().flatten().enumerate() {
-                    if let Some(added) = extend_to(slot(parts, number), word(part, "text")) {
-                        events(event(added));
+                    if let Some(text) = extend_to(slot(parts, number), word(part, "text")) {
+                        events(match summary {
+                            Some(_) => {
+                                let part = place_of(&mut self.summaries, (at, number));
+                                ModelEvent::ReasoningSummary { part, text }
+                            }
+                            None => ModelEvent::Reasoning(text),
+                        });
                     }
                 }
                 // The encrypted content may be incomplete until the item is done.
@@ -309,12 +313,15 @@ impl ResponsesDecoder {
                 report(grow(slot(parts, number)).map(ModelEvent::Text), events);
             }
             Body::Reasoning { parts, .. } => {
-                let event = if part == "summary_index" {
-                    ModelEvent::ReasoningSummary
-                } else {
-                    ModelEvent::Reasoning
-                };
-                report(grow(slot(parts, number)).map(event), events);
+                let piece = grow(slot(parts, number));
+                let event = piece.map(|text| match part {
+                    "summary_index" => {
+                        let part = place_of(&mut self.summaries, (at, number));
+                        ModelEvent::ReasoningSummary { part, text }
+                    }
+                    _ => ModelEvent::Reasoning(text),
+                });
+                report(event, events);
             }
             Body::Call {
                 number, arguments, ..
@@ -378,6 +385,15 @@ fn slot(parts: &mut Vec<String>, number: usize) -> &mut String {
         parts.resize_with(number + 1, String::new);
     }
     &mut parts[number]
+}
+
+/// Returns the index of a part in the list, and adds a new part.
+fn place_of(known: &mut Vec<(usize, usize)>, part: (usize, usize)) -> usize {
+    let found = known.iter().position(|one| *one == part);
+    found.unwrap_or_else(|| {
+        known.push(part);
+        known.len() - 1
+    })
 }
 
 /// Extends `known` to `complete` and returns the added text.
