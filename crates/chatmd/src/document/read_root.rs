@@ -103,7 +103,7 @@ fn path(node: ElementNode<'_>, findings: &mut Findings) -> Option<String> {
             "an absolute path, one relative to the tools' directory, or one that begins with \
              `${prompt_dir}/` or another variable",
         )
-        .with_help("the variables are workspace, tool_dir, prompt_dir, source_dir and home"),
+        .with_help("the variables are workspace, tool_dir, prompt_dir and source_dir"),
     );
     None
 }

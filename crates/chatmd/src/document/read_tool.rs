@@ -12,6 +12,9 @@ use crate::syntax::attributes::Attribute;
 use crate::syntax::tree::{Child, ElementNode};
 use crate::syntax::whitespace::trim;
 
+/// Maximum size in bytes of the description that a prompt appends to that of a built-in tool.
+const MAX_NOTE_LEN: usize = 2 << 10;
+
 /// Reads a tool declaration; `None` if it violates ChatMD §5.5.
 pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
     if is_shell_tool(node) {
@@ -93,6 +96,21 @@ fn plain_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl
     }
     let value = shape.map(|shape| shape.value().into_owned());
     let note = shape.is_none().then(|| text("description")).flatten();
+    if let (Some(note), Some(attribute)) = (&note, node.attribute("description"))
+        && note.len() > MAX_NOTE_LEN
+    {
+        findings.push(
+            Diagnostic::warning(
+                DiagnosticCode::ContentDropped,
+                format!(
+                    "only the first {MAX_NOTE_LEN} bytes of this description of a built-in tool \
+                     are sent to the model"
+                ),
+                attribute.place(),
+            )
+            .with_help("shorten it, or put the instructions into a `<system>` message"),
+        );
+    }
     let kind = match (shape.map(Attribute::name), value) {
         (Some("mcp_server"), Some(server)) => ToolKind::McpServer {
             server,

@@ -2,7 +2,8 @@
 
 use crate::import::expanded::ImportTarget;
 use crate::syntax::builder::parse;
-use crate::syntax::tree::{Child, Tree};
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{Child, ElementNode, Tree};
 
 /// The place of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +35,7 @@ fn is_document(tree: &Tree<'_>, name: &str, place: ImportPlace) -> bool {
         None => true,
         Some(Child::Text(_)) => false,
         // In the text of a message, such markup is that of HTML.
-        Some(Child::Node(node))
-            if place == ImportPlace::Message && node.tag().is_ochat_declaration() =>
-        {
-            false
-        }
+        Some(Child::Node(node)) if place == ImportPlace::Message && is_html_script(node) => false,
         Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => {
             place == ImportPlace::Document || node.is_self_closing() || node.closer().is_some()
         }
@@ -46,4 +43,10 @@ fn is_document(tree: &Tree<'_>, name: &str, place: ImportPlace) -> bool {
             !tree.has_errors() && children.all(|child| matches!(child, Child::Node(_)))
         }
     }
+}
+
+/// Returns whether an element is a `<script>` without the attributes of ochat's.
+fn is_html_script(node: ElementNode<'_>) -> bool {
+    let is_chatml = node.value("language").as_deref() == Some("chatml");
+    node.tag() == Tag::Script && !node.has("kind") && !is_chatml
 }

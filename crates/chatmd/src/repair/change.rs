@@ -53,7 +53,7 @@ impl RepairKind {
             Self::Mention => "a tag without a meaning in its place is not sent to the model",
             Self::Indentation => "the tabs were added when the text was saved",
             Self::Unclosed => "writing ended before the element did",
-            Self::Template => "an empty message would be sent to the model",
+            Self::Template => "an empty message is not sent to the model",
         }
     }
 }

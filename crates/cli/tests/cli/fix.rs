@@ -56,7 +56,7 @@ fn without_write_the_repairs_are_only_told() {
     a.md:3:1: put the text of a summary that quotes tags into RAW blocks: the tags that a summary quotes are read as elements
     a.md:8:2: end `<doc>` in `/>`: a tag without its slash stays open and contains the following text
     a.md:13:2: remove the indentation of the text of `<assistant>`: the tabs were added when the text was saved
-    a.md:19:1: remove an empty `<user>`: an empty message would be sent to the model
+    a.md:19:1: remove an empty `<user>`: an empty message is not sent to the model
     ");
     assert_snapshot!(ran.stderr, @"1 file would be repaired, 0 unchanged");
     assert_eq!(contents(folder.path()).len(), 1);
