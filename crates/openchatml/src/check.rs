@@ -21,7 +21,7 @@ use crate::syntax::json::{self, JsonError};
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 use crate::visibility::Recipient;
 
-pub(crate) use arguments::{mismatched, undeclared};
+pub(crate) use arguments::{IN_MESSAGE, mismatched, undeclared};
 use transcript_calls::check_replies_by_name;
 
 /// All findings about a document: the reader's own ([`Document::diagnostics`]) and those of the

@@ -136,7 +136,7 @@ fn calls_are_held_against_declarations_in_harmony_too() {
     assert_eq!(
         messages,
         [
-            "the arguments of `functions.f` do not fit its declaration: `$.x` is a string",
+            "the arguments of `functions.f` do not fit its declaration: expected a number at `$.x`, found a string",
             "no tool `functions.g` is declared"
         ]
     );

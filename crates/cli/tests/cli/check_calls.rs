@@ -284,3 +284,60 @@ fn every_dialect_has_a_name() {
         );
     }
 }
+
+#[test]
+fn a_finding_about_a_call_names_the_difference_and_the_remedy_of_its_form() {
+    for (form, remedy) in [
+        ("ocml2.2", "in a `developer` message"),
+        ("harmony", "in a `developer` message"),
+        ("ocml0.1", "in the `<|function_list|>`"),
+        ("openai", "in the `tools` of the row"),
+        ("sharegpt", "in the `tools` of the row"),
+    ] {
+        for (tool, arguments, text) in [
+            ("nope", "{}", remedy),
+            (
+                "tide",
+                "{}",
+                "declaration: expected the property `port`, found an object without it",
+            ),
+            (
+                "tide",
+                r#"{"port":3}"#,
+                "declaration: expected a string at `$.port`, found a whole number",
+            ),
+        ] {
+            let (file, document) = document(form, tool, arguments, tool);
+            let folder = folder(&[(file, &document)]);
+            let ran = run(folder.path(), ["check", file]);
+            assert_eq!(ran.status, 8, "{form}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains(text),
+                "{form} {arguments}: {}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn tools_of_a_row_that_declare_nothing_are_reported() {
+    for (tools, count) in [
+        (r#""nope""#, 1),
+        ("3", 1),
+        (r#"[{"type":"function","function":{"parameters":{}}}]"#, 1),
+        (r#"["f"]"#, 1),
+        (r#"[{"type":"web_search"}]"#, 0),
+        (r#""""#, 0),
+        ("null", 0),
+        ("[]", 0),
+    ] {
+        let row = format!(r#"{{"messages":[{{"role":"user","content":"Hi"}}],"tools":{tools}}}"#);
+        let ran = check("a.jsonl", &row);
+        let found = found(&ran);
+        let invalid = found
+            .iter()
+            .filter(|(code, ..)| code == "invalid-tool-declaration");
+        assert_eq!(invalid.count(), count, "{tools}: {}", ran.stdout);
+    }
+}

@@ -74,7 +74,7 @@ impl Tools {
         match self.toolbox.judge(&name, &document.body(frame)) {
             Ok(is_judged) => Ok(is_judged),
             Err(CallError::Undeclared { namespace }) => {
-                Err(undeclared(&name, namespace, recipient))
+                Err(undeclared(&name, namespace, IN_MESSAGE, recipient))
             }
             Err(CallError::Arguments {
                 mismatch,
@@ -95,6 +95,9 @@ impl Tools {
     }
 }
 
+/// The place of declarations in forms with frames.
+pub(crate) const IN_MESSAGE: &str = "declare the tool in a `developer` message before the call";
+
 /// A finding of arguments that do not fit.
 pub(crate) fn mismatched(
     name: &str,
@@ -103,10 +106,15 @@ pub(crate) fn mismatched(
 ) -> Diagnostic {
     let name = excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
     let path = excerpt(mismatch.path.as_bytes(), MAX_QUOTED_CHARS);
-    let found = &mismatch.found;
+    let (expected, found) = (&mismatch.expected, &mismatch.found);
+    let difference = match path.as_str() {
+        path if found.starts_with("invalid") => format!("`{path}` is {found}"),
+        "$" => format!("expected {expected}, found {found}"),
+        path => format!("expected {expected} at `{path}`, found {found}"),
+    };
     Diagnostic::error(
         DiagnosticCode::CallSchema,
-        format!("the arguments of `{name}` do not fit its declaration: `{path}` is {found}"),
+        format!("the arguments of `{name}` do not fit its declaration: {difference}"),
         place,
     )
     .with_expected(mismatch.expected.clone())
@@ -114,7 +122,9 @@ pub(crate) fn mismatched(
 }
 
 /// A finding about an undeclared tool.
-pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic {
+///
+/// `remedy` names the place of declarations in the form.
+pub(crate) fn undeclared(name: &str, namespace: &str, remedy: &str, place: Span) -> Diagnostic {
     let name = excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
     let namespace = excerpt(namespace.as_bytes(), MAX_QUOTED_CHARS);
     Diagnostic::error(
@@ -123,7 +133,7 @@ pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic
         place,
     )
     .with_expected(format!("a tool that `{namespace}` declares"))
-    .with_help("correct the name, or declare the tool in a `developer` message before the call")
+    .with_help(format!("correct the name, or {remedy}"))
 }
 
 /// Returns whether a frame is a call whose body represents JSON arguments.

@@ -54,6 +54,8 @@ pub(crate) struct Places {
     pub(crate) replies: Vec<Span>,
     /// The place of a call or reply whose own one is not known.
     pub(crate) fallback: Span,
+    /// The advice to declare a tool.
+    pub(crate) remedy: &'static str,
 }
 
 /// Checks every call against the declarations before it, and every reply against its call.
@@ -131,7 +133,9 @@ impl<'c> Checker<'c> {
         }
         let found = match tools.judge(name, frame.body.as_bytes()) {
             Ok(_) => return,
-            Err(CallError::Undeclared { namespace }) => undeclared(name, namespace, place.name),
+            Err(CallError::Undeclared { namespace }) => {
+                undeclared(name, namespace, self.places.remedy, place.name)
+            }
             Err(CallError::Arguments { mismatch, .. }) => {
                 let span = place.part(self.source, mismatch.span);
                 mismatched(name, &mismatch, span)

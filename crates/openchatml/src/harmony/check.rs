@@ -5,7 +5,7 @@ use logue_source::{Diagnostic, Span};
 use super::event::End;
 use super::message::{HarmonyDocument, Message};
 use crate::check::transcript_calls::check_replies_by_name;
-use crate::check::{mismatched, undeclared};
+use crate::check::{IN_MESSAGE, mismatched, undeclared};
 use crate::declare::{self, CallError, ToolIndex};
 use crate::syntax::vocabulary::FrameRole;
 use crate::visibility::Recipient;
@@ -86,7 +86,7 @@ fn check_call(toolbox: &ToolIndex, message: &Message) -> Option<Diagnostic> {
     match toolbox.judge(name, message.content.as_bytes()).err()? {
         CallError::Undeclared { namespace } => {
             let header = Span::new(message.span.start, message.body.start);
-            Some(undeclared(name, namespace, header))
+            Some(undeclared(name, namespace, IN_MESSAGE, header))
         }
         CallError::Arguments { mismatch, .. } => {
             // Text that was written with escapes, or that is not UTF-8, has no such places.

@@ -1,6 +1,7 @@
 //! The places of calls and replies in a row, whatever its form.
 
-use logue_source::{Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
+use serde_json::Value;
 
 use super::node::{Kind, Node, Object};
 use super::settings::check_settings;
@@ -27,6 +28,7 @@ pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
     let values = Node::values(text, Span::new(0, text.len())).unwrap_or_default();
     let mut places = Places {
         fallback: Span::new(0, 1.min(text.len())),
+        remedy: "declare the tool in the `tools` of the row",
         ..Places::default()
     };
     let mut found = Vec::new();
@@ -34,6 +36,7 @@ pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
         match value.object() {
             Some(row) => {
                 found.extend(check_settings(&row));
+                found.extend(row.get("tools").and_then(malformed_tools));
                 let lists = [
                     "messages",
                     "conversations",
@@ -53,6 +56,47 @@ pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
     found.extend(transcript_calls::check(transcript, text, &places));
     found.sort_by_key(|found| found.primary.start);
     found
+}
+
+/// Returns a warning about the first thing in `tools` that declares no tool.
+fn malformed_tools(tools: Node<'_>) -> Option<Diagnostic> {
+    let is_list = |text: &str| matches!(serde_json::from_str(text), Ok(Value::Array(_)));
+    let message = match tools.kind() {
+        Kind::Array => {
+            let nameless = tools.items().find(|tool| !declares(*tool))?;
+            return Some(no_declaration("this tool has no name", nameless.span()));
+        }
+        Kind::Null => return None,
+        Kind::String => match tools.string() {
+            Some(text) if text.trim().is_empty() || is_list(&text) => return None,
+            _ => "`tools` is a text that is not a JSON list of tools",
+        },
+        _ => "`tools` is not a list of tools",
+    };
+    Some(no_declaration(message, tools.span()))
+}
+
+/// Returns whether an item of `tools` has a name, or needs none.
+fn declares(tool: Node<'_>) -> bool {
+    let Some(tool) = tool.object() else {
+        return false;
+    };
+    let kind = tool.get("type").and_then(Node::string);
+    let inner = tool.get("function").and_then(Node::object);
+    let name = inner.as_ref().unwrap_or(&tool).get("name");
+    let is_named = name
+        .and_then(Node::string)
+        .is_some_and(|name| !name.is_empty());
+    let lists = ["functionDeclarations", "function_declarations"];
+    is_named
+        || kind.is_some_and(|kind| kind != "function")
+        || lists.iter().any(|key| tool.get(key).is_some())
+}
+
+fn no_declaration(message: &str, place: Span) -> Diagnostic {
+    Diagnostic::warning(DiagnosticCode::InvalidToolDeclaration, message, place)
+        .with_expected("`[{\"type\": \"function\", \"function\": {\"name\": \"…\", …}}]`")
+        .with_help("correct the declaration; until then its calls are not fully checked")
 }
 
 impl Places {

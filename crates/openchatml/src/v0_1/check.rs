@@ -34,6 +34,7 @@ pub fn check(document: &LegacyDocument<'_>) -> Vec<Diagnostic> {
     let source = document.source();
     let mut places = Places {
         fallback: Span::new(0, 1.min(source.len())),
+        remedy: "declare the tool in the `<|function_list|>` of a system message",
         ..Places::default()
     };
     let mut steps = Vec::new();

@@ -35,7 +35,8 @@ type add = (_: {
     let wrong = &found[0];
     assert_eq!(
         wrong.message,
-        "the arguments of `functions.add` do not fit its declaration: `$.a` is a string"
+        "the arguments of `functions.add` do not fit its declaration: expected a number at `$.a`, found \
+         a string"
     );
     assert_eq!(wrong.expected.as_deref(), Some("a number"));
     assert_eq!(wrong.labels[0].text, "declared here");
