@@ -33,6 +33,30 @@ impl NamedRoot {
         })
     }
 
+    /// Opens a directory in one of `named`.
+    ///
+    /// # Errors
+    /// Returns [`RootError::Outside`] if the path is in none of them, and an error if it is not an
+    /// existing directory.
+    pub fn inside(
+        named: &[Self],
+        id: impl Into<String>,
+        path: &Path,
+        description: Option<String>,
+    ) -> Result<Self, RootError> {
+        let is_inside = |root: &&Self| !root.roots.is_outside(&path.display().to_string());
+        match named.iter().find(is_inside) {
+            Some(root) => Self::below(&root.roots, id, path, description),
+            None => Err(RootError::Outside(path.display().to_string())),
+        }
+    }
+
+    /// Returns the directories as roots.
+    pub fn joined(named: &[Self]) -> Roots {
+        let handles = named.iter().flat_map(|root| root.roots.handles());
+        handles.fold(Roots::default(), Roots::with_folder)
+    }
+
     /// Returns the path of the directory without links.
     pub fn path(&self) -> &Path {
         self.roots.base()

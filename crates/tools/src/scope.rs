@@ -27,10 +27,14 @@ pub struct AccessScope {
     pub(crate) roots: Arc<Roots>,
     /// The directories that a prompt names for its reading tools.
     pub(crate) named: Vec<NamedRoot>,
+    /// Whether all reading tools are confined to the named directories.
+    pub(crate) is_confined: bool,
     pub(crate) protected: Vec<PathBuf>,
     pub(crate) written: WrittenFiles,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) python: ShellOptions,
+    /// The directories that Python programs may read; `None` for the roots.
+    pub(crate) python_roots: Option<Arc<Roots>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
     /// Pages opened by the browser tools of the run.
     pub(crate) pages: Pages,
@@ -63,10 +67,12 @@ impl AccessScope {
         Self {
             roots,
             named: Vec::new(),
+            is_confined: false,
             protected: Vec::new(),
             written: WrittenFiles::default(),
             network: None,
             python: ShellOptions::default(),
+            python_roots: None,
             search: None,
             pages: Pages::default(),
         }
@@ -95,6 +101,20 @@ impl AccessScope {
     #[must_use]
     pub fn with_named_roots(mut self, named: Vec<NamedRoot>) -> Self {
         self.named = named;
+        self
+    }
+
+    /// Confines all reading tools to the named directories.
+    #[must_use]
+    pub fn with_confined_reading(mut self) -> Self {
+        self.is_confined = true;
+        self
+    }
+
+    /// Sets the directories that Python programs may read.
+    #[must_use]
+    pub fn with_python_roots(mut self, roots: Arc<Roots>) -> Self {
+        self.python_roots = Some(roots);
         self
     }
 

@@ -1,8 +1,11 @@
-//! The variables of agents, which the values of their callers fill.
+//! The agents of a prompt, which are examined before its first request.
+//!
+//! A prompt with an agent that would be refused is refused, and values of variables are compared
+//! with those of its agents.
 
 use std::collections::BTreeSet;
 
-use chatmd::{Document, load};
+use chatmd::{Document, ReferenceKind, WorldErrorKind, load};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::prompt::grants::{AgentFile, MAX_AGENTS};
@@ -13,7 +16,8 @@ impl PromptScope {
     /// Compares the values of a command with the agents of a document.
     ///
     /// The scope is that of the agents, of which those in files are read. A variable counts as declared if an agent declares it. Returns an error for each variable of an
-    /// agent without a value, at the element that leads to the agent: the run would fail at its call.
+    /// agent without a value and for each agent with an error, at the element that leads to the
+    /// agent: the run would fail at its call.
     pub(crate) fn check_agents(
         &self,
         document: &Document,
@@ -22,34 +26,84 @@ impl PromptScope {
     ) -> Vec<Diagnostic> {
         let mut declared = names(document);
         let mut seen = BTreeSet::new();
-        let mut missing = Vec::new();
+        let mut missing = self.unreadable_agents(document);
         let agents = self.agents_of(document).into_iter();
         let mut waiting: Vec<(Span, AgentFile)> = agents.map(|agent| (agent.span, agent)).collect();
         while let Some((span, agent)) = waiting.pop() {
             if seen.len() >= MAX_AGENTS || !seen.insert(agent.path.clone()) {
                 continue;
             }
-            let name = agent.path.display().to_string();
-            let loaded = load(&name, &agent.text, &mut agent.scope.files.clone());
-            if loaded.has_errors() {
+            let loaded = load(&agent.src, &agent.text, &mut agent.scope.files.clone());
+            let map = loaded.source_map();
+            let refusal = |error: &Diagnostic| {
+                let place = map.place(error.primary.start);
+                refused(error, &place, &agent.src, span)
+            };
+            let mut errors = loaded.diagnostics().iter();
+            if let Some(error) = errors.find(|found| found.is_error()) {
+                missing.push(refusal(error));
                 continue;
             }
             let document = loaded.document();
+            let confining = match agent.scope.confining(document.tools()) {
+                Ok(confining) => confining,
+                Err(error) => {
+                    missing.push(refusal(&error));
+                    continue;
+                }
+            };
             declared.extend(names(document));
             filled.of_agents.extend(values.for_document(document));
             let errors = agent.scope.variables.missing(document).into_iter();
             missing.extend(errors.map(|name| without_value(&name, &agent.src, span)));
             let inner = agent.scope.variables.for_agents_of(document);
-            let inner = agent
-                .scope
-                .clone()
-                .with_variables(inner)
-                .agents_of(document);
+            let confining = confining.with_variables(inner);
+            let unreadable = confining.unreadable_agents(document).into_iter();
+            missing.extend(unreadable.map(|error| refusal(&error)));
+            let inner = confining.agents_of(document);
             waiting.extend(inner.into_iter().map(|agent| (span, agent)));
         }
         filled.undeclared = values.undeclared(&declared).map(str::to_owned);
         missing
     }
+}
+
+impl PromptScope {
+    /// Returns an error for each agent in a file that may not be read.
+    ///
+    /// A missing file is an error of the call.
+    fn unreadable_agents(&self, document: &Document) -> Vec<Diagnostic> {
+        let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
+        let named = document.references();
+        let named = named.filter(|one| one.local && is_agent(one.kind));
+        let errors = named.filter_map(|one| {
+            let error = self.files.prompt(one.src).err()?;
+            if error.kind == WorldErrorKind::NotFound {
+                return None;
+            }
+            let message = match one.kind {
+                ReferenceKind::Agent => format!("no answer of the agent {:?}: {error}", one.src),
+                _ => format!("the agent {:?} is refused: {error}", one.src),
+            };
+            let unreadable = Diagnostic::error(DiagnosticCode::MdAgentFailed, message, one.span);
+            let help = error.help.into_iter();
+            Some(help.fold(unreadable, Diagnostic::with_help))
+        });
+        errors.collect()
+    }
+}
+
+/// Returns the error of an agent whose prompt has an error at `place`.
+fn refused(error: &Diagnostic, place: &str, src: &str, span: Span) -> Diagnostic {
+    let cause = &error.message;
+    let message = match error.code {
+        DiagnosticCode::MdAgentFailed => format!("the agent {src:?} is refused: {place}: {cause}"),
+        code => format!("the agent {src:?} is refused: {place}: {cause} ({code})"),
+    };
+    let refused = Diagnostic::error(DiagnosticCode::MdAgentFailed, message, span);
+    let help = error.help.iter().cloned();
+    help.fold(refused, Diagnostic::with_help)
+        .with_help(format!("`logue check {src}` shows what is wrong with it"))
 }
 
 fn names(document: &Document) -> BTreeSet<String> {

@@ -111,6 +111,7 @@ impl PromptScope {
             variables: Arc::clone(&self.variables),
             record: self.record.clone(),
             place: self.place.clone(),
+            confinement: self.confinement.clone(),
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use crate::prompt::confinement::Confinement;
 use crate::prompt::document::{Prompt, settings_of};
 use crate::prompt::file_loader::{FileLoader, network_is_off};
 use crate::prompt::variables::{FilledVariables, VariableValues};
@@ -55,6 +56,8 @@ pub struct PromptScope {
     pub(crate) record: Option<Arc<EvaluationRecord>>,
     /// The identity of the agent's place in the prompts that lead to it.
     pub(crate) place: String,
+    /// The restrictions of the callers.
+    pub(crate) confinement: Arc<Confinement>,
 }
 
 /// The model and settings of a caller, for agents that name no model.
@@ -129,6 +132,7 @@ impl PromptScope {
             variables: Arc::default(),
             record: None,
             place: String::new(),
+            confinement: Arc::default(),
             files,
         }
     }
@@ -203,7 +207,8 @@ impl PromptScope {
         let roots = self.files.roots();
         let reach = AccessScope::new(Arc::clone(roots))
             .with_write_log(self.files.written().clone())
-            .with_python(self.shell.of("python").clone());
+            .with_python(self.program_options("python"))
+            .with_python_roots(self.program_roots());
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
         let named = named.filter_map(|name| roots.open_file(name).ok().map(|opened| opened.path));
@@ -253,7 +258,11 @@ impl PromptScope {
         let mut document = loaded.document().clone();
         let (mut filled, mut missing) = self.variables.fill(&mut document);
         let none = Config::default();
-        let scope = self.passing_on(document.config().unwrap_or(&none), &filled);
+        let mut scope = self.passing_on(document.config().unwrap_or(&none), &filled);
+        match scope.confining(document.tools()) {
+            Ok(confining) => scope = confining,
+            Err(refused) => missing.push(*refused),
+        }
         if self.depth == 0 {
             missing.extend(scope.check_agents(&document, &self.variables, &mut filled));
         }

@@ -6,15 +6,14 @@ use chatmd::{ShellProfile, ToolDecl, ToolKind};
 use futures_util::future::join_all;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{
-    Builtin, CommandError, Roots, ServerToolRequest, ShellOptions, ShellTool, Tool,
-    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
+    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolServerError,
+    ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
 };
 
 use crate::agents::agent_tool::AgentTool;
 use crate::permission::permissions::Permissions;
 use crate::prompt::document::Prompt;
 use crate::prompt::external_tool::ExternalTool;
-use crate::prompt::read_roots::named_roots;
 use crate::prompt::scope::PromptScope;
 
 /// Sets up the tools that a prompt declares.
@@ -30,8 +29,18 @@ pub async fn toolbox(
     permissions: &Permissions,
 ) -> Result<Toolbox, Box<Diagnostic>> {
     require_trusted_servers(prompt, permissions)?;
-    let named = named_roots(&prompt.tools, scope.files.roots(), &scope.prompt_folder())?;
-    let reach = scope.reach(prompt).with_named_roots(named);
+    require_unconfined_servers(prompt, scope)?;
+    let named = scope.named_roots(&prompt.tools)?;
+    let inherited = &scope.confinement.reading;
+    let mut reach = scope.reach(prompt);
+    if !inherited.is_empty() {
+        reach = reach.with_confined_reading();
+    }
+    let reach = reach.with_named_roots(if named.is_empty() {
+        inherited.to_vec()
+    } else {
+        named
+    });
     let mut sources = sources(prompt, scope, permissions).await.into_iter();
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
@@ -44,9 +53,9 @@ pub async fn toolbox(
                 // call of it is refused like that of an undeclared tool.
                 for builtin in Builtin::named(name).unwrap_or_default() {
                     if builtin == Builtin::Python {
-                        confined(declaration, scope.shell.of("python"))?;
+                        confined(declaration, &scope.program_options("python"))?;
                     }
-                    let tool = builtin.tool(&reach);
+                    let tool = scope.confinement.restricted(builtin, builtin.tool(&reach));
                     let tool = match &declaration.note {
                         Some(note) => with_note(tool, note),
                         None => tool,
@@ -56,13 +65,17 @@ pub async fn toolbox(
             }
             _ => {
                 let caller = scope.passing_on(&prompt.config, &prompt.variables);
+                let caller = caller.confining(&prompt.tools)?;
                 add(&mut toolbox, declaration, tool(declaration, &caller)?)?;
             }
         }
     }
     if let Some(transcript) = prompt.transcript() {
         let builtins = transcript.builtins.iter();
-        let builtins = builtins.map(|builtin| builtin.tool(&reach));
+        let builtins = builtins.map(|builtin| {
+            let tool = builtin.tool(&reach);
+            scope.confinement.restricted(*builtin, tool)
+        });
         let functions = transcript.functions.iter().cloned();
         let functions = functions.map(|function| Arc::new(ExternalTool(function)) as Arc<dyn Tool>);
         for tool in builtins.chain(functions) {
@@ -94,6 +107,23 @@ fn require_trusted_servers(
     }
 }
 
+/// Refuses a server that is a program, if the calling prompt confines programs.
+fn require_unconfined_servers(prompt: &Prompt, scope: &PromptScope) -> Result<(), Box<Diagnostic>> {
+    let is_refused = |tool: &&ToolDecl| match &tool.kind {
+        ToolKind::McpServer { server, .. } => scope.confinement.refuses_server(server),
+        _ => false,
+    };
+    let Some(server) = prompt.tools.iter().find(is_refused) else {
+        return Ok(());
+    };
+    let message = "the prompt that calls this agent is confined, so the server that it starts is \
+                   not used";
+    let refused = Diagnostic::error(DiagnosticCode::McpServerNotTrusted, message, server.span);
+    Err(Box::new(refused.with_help(
+        "declare the server in the calling prompt, or remove its `<read>` or read-only profile",
+    )))
+}
+
 /// Sets up a tool that is neither a built-in nor a server.
 fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
     match &declaration.kind {
@@ -102,22 +132,22 @@ fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Bo
             command,
             description,
         } => {
-            let roots = scope.files.roots();
-            let options = scope.shell.of(name).clone();
+            let roots = scope.program_roots();
+            let options = scope.program_options(name);
             confined(declaration, &options)?;
-            let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
+            let tool = ShellTool::new(name, command, description.as_deref(), &roots, options);
             let tool = tool.or_else(|error: CommandError| {
                 let code = DiagnosticCode::MdToolDeclaration;
                 refuse(declaration, code, error.to_string())
             })?;
-            restricted(declaration, tool, roots)
+            restricted(declaration, tool, scope)
         }
         ToolKind::AnyProgram { name, description } => {
-            let roots = scope.files.roots();
-            let options = scope.shell.of(name).clone();
+            let roots = scope.program_roots();
+            let options = scope.program_options(name);
             confined(declaration, &options)?;
-            let tool = ShellTool::any_program(name, description.as_deref(), roots, options);
-            restricted(declaration, tool, roots)
+            let tool = ShellTool::any_program(name, description.as_deref(), &roots, options);
+            restricted(declaration, tool, scope)
         }
         ToolKind::Agent {
             name,
@@ -138,28 +168,29 @@ fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Bo
     }
 }
 
-/// Restricts a command as its declaration demands.
+/// Restricts a command as its declaration and the callers of its prompt demand.
 fn restricted(
     declaration: &ToolDecl,
-    tool: ShellTool,
-    roots: &Roots,
+    mut tool: ShellTool,
+    scope: &PromptScope,
 ) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
-    let Some(shell) = &declaration.shell else {
-        return Ok(Arc::new(tool));
-    };
-    let limits = &shell.arguments;
-    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let tool = tool.with_limits(WordLimits::new(
-        size(limits.min_count),
-        limits.max_count.map(size),
-        limits.max_item_bytes.map(size),
-    ));
-    if shell.profile != Some(ShellProfile::ReadOnly) {
+    let mut reads_only = scope.confinement.commands_read_only;
+    if let Some(shell) = &declaration.shell {
+        let limits = &shell.arguments;
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        tool = tool.with_limits(WordLimits::new(
+            size(limits.min_count),
+            limits.max_count.map(size),
+            limits.max_item_bytes.map(size),
+        ));
+        reads_only |= shell.profile == Some(ShellProfile::ReadOnly);
+    }
+    if !reads_only {
         return Ok(Arc::new(tool));
     }
-    let tool = tool.read_only(roots);
+    let tool = tool.read_only();
     tool.sandbox().check().or_else(|error| {
-        let message = format!("the profile of {:?} reads only, and {error}", shell.runtime);
+        let message = format!("this command may only read, and {error}");
         refuse(declaration, DiagnosticCode::SandboxUnavailable, message)
     })?;
     Ok(Arc::new(tool))

@@ -12,7 +12,7 @@ use crate::syntax::attributes::Attribute;
 use crate::syntax::tree::{Child, ElementNode};
 use crate::syntax::whitespace::trim;
 
-/// Maximum size in bytes of the description that a prompt appends to that of a built-in tool.
+/// Maximum size in bytes of a prompt's description of a built-in tool.
 const MAX_NOTE_LEN: usize = 2 << 10;
 
 /// Reads a tool declaration; `None` if it violates ChatMD §5.5.

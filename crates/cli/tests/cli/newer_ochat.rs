@@ -208,6 +208,252 @@ fn the_new_names_are_text_inside_messages_and_imported_prose() {
 }
 
 #[test]
+fn an_imported_document_that_begins_with_a_declaration_is_not_text() {
+    let first = [
+        "<script language=\"chatml\" kind=\"moderator\">let deny = 1</script>",
+        "<shell_access id=\"dev\" extends=\"builtin:workspace-readonly@1\"/>",
+        "<moderator_runtime shell_runtime=\"dev\"/>",
+    ];
+    for first in first {
+        let part = format!("{first}\n<tool name=\"read_file\"/>\n<system>rules</system>\n");
+        let folder = folder(&[
+            (
+                "p.md",
+                "<config model=\"m\"/>\n<system>a<import src=\"part.md\"/></system><user>hi</user>\n",
+            ),
+            ("part.md", &part),
+        ]);
+        let check = run(folder.path(), ["check", "p.md"]);
+        assert!(
+            check.stderr.contains("content-dropped"),
+            "{first}: {}",
+            check.stderr
+        );
+        let server = model(&[]);
+        let ran = ask(folder.path(), &server, &["run", "p.md"]);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert_eq!(server.received()[0].body["messages"][0]["content"], "a");
+    }
+}
+
+#[test]
+fn a_prompt_with_a_refused_agent_is_refused_before_the_first_request() {
+    const REFUSED: [(&str, &str); 5] = [
+        (
+            "<script language=\"chatml\" kind=\"moderator\">x</script>",
+            "script-unsupported",
+        ),
+        (
+            "<shell_access id=\"d\" extends=\"builtin:yolo@1\"/>",
+            "shell-access-unsupported",
+        ),
+        (
+            "<tool name=\"read_file\"><read id=\"d\" path=\"/\"/></tool>",
+            "read-root-refused",
+        ),
+        (
+            "<tool name=\"x\" type=\"shell\" runtime=\"d\" command=\"a\"/>",
+            "E-MD-TOOL-DECLARATION",
+        ),
+        (
+            "<tool name=\"b\" agent=\"/etc/hostname\" local/>",
+            "outside the folders",
+        ),
+    ];
+    for (declaration, code) in REFUSED {
+        for call in [
+            "<user><agent src=\"sub/a.md\" local>q</agent></user>",
+            "<user><agent src=\"good.md\" local>q</agent><agent src=\"via.md\" local>q</agent></user>",
+            "<tool name=\"a\" agent=\"sub/a.md\" local/><user>q</user>",
+        ] {
+            let agent = format!("{declaration}<system>agent</system>");
+            let folder = folder(&[
+                ("p.md", &format!("<config model=\"m\"/>\n{call}\n")),
+                ("sub/a.md", &agent),
+                ("good.md", "<system>good</system>"),
+                (
+                    "via.md",
+                    "<tool name=\"a\" agent=\"sub/a.md\" local/><system>via</system>",
+                ),
+            ]);
+            let server = model(&[]);
+            for (arguments, status) in [
+                (&["check", "p.md"][..], 8),
+                (&["run", "p.md"], 3),
+                (&["run", "--dry-run", "p.md"], 3),
+                (&["send", "--agent", "p.md", "s", "hello"], 3),
+            ] {
+                let ran = ask(folder.path(), &server, arguments);
+                assert_eq!(
+                    ran.status, status,
+                    "{arguments:?} {call} {declaration}: {}",
+                    ran.stderr
+                );
+                let named = ["error[E-MD-AGENT-FAILED]", code];
+                let is_named = named.iter().all(|text| ran.stderr.contains(text));
+                assert!(arguments[0] == "check" || is_named, "{}", ran.stderr);
+            }
+            assert!(server.received().is_empty(), "{call} {declaration}");
+        }
+    }
+}
+
+/// A model that calls the agent `c`, which makes these calls.
+fn agent_model(calls: &[(&str, Value)]) -> ModelServer {
+    let delegates = Answer::text("").with_call("a", "c", json!({"input": "q"}).to_string());
+    let mut answer = Answer::text("");
+    for (number, (name, arguments)) in calls.iter().enumerate() {
+        answer = answer.with_call(format!("c{number}"), *name, arguments.to_string());
+    }
+    let end = [Answer::text("child"), Answer::text("done")];
+    let answers = [delegates, answer].into_iter().chain(end);
+    ModelServer::start(answers.map(Reply::Answer).collect(), Delivery::Whole).unwrap()
+}
+
+/// The results of the agent's calls, as its model received them.
+fn agent_results(server: &ModelServer) -> Vec<String> {
+    let requests = server.received();
+    let messages = requests[2].body["messages"].as_array().unwrap().clone();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn an_agent_reads_no_more_than_the_roots_of_its_caller() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"><read id=\"n\" path=\"notes\"/></tool>\n\
+         <tool name=\"c\" agent=\"child.md\" local/>\n<user>hi</user>\n";
+    let child = "<tool name=\"read_file\"/><tool name=\"read_dir\"/><tool name=\"search\"/>\
+         <tool name=\"cat\" command=\"/bin/cat\"/><system>c</system>";
+    let folder = folder(&[
+        ("p.md", prompt),
+        ("child.md", child),
+        ("notes/a.txt", "snow"),
+        ("secret.txt", "key7"),
+    ]);
+    let secret = folder.path().join("secret.txt").canonicalize().unwrap();
+    let server = agent_model(&[
+        ("read_file", json!({"file": "notes/a.txt"})),
+        ("read_file", json!({"file": "secret.txt"})),
+        ("read_file", json!({"file": secret})),
+        ("read_directory", json!({"path": "."})),
+        ("search", json!({"pattern": "key"})),
+        ("cat", json!({"arguments": [secret]})),
+    ]);
+    let ran = ask(folder.path(), &server, &["run", "--trust", "p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    if server.received().len() == 4 {
+        let results = agent_results(&server);
+        assert!(results[0].ends_with("snow"), "{results:?}");
+        for result in &results[1..] {
+            assert!(!result.contains("key7"), "{results:?}");
+        }
+        assert!(!results[3].contains("child.md"), "{results:?}");
+        assert!(results[5].contains("exit status 1"), "{results:?}");
+    } else {
+        let text = format!("{:?}", server.received()[1].body);
+        assert!(text.contains("E-SANDBOX-UNAVAILABLE"), "{text}");
+    }
+    let wider = "<tool name=\"read_file\"><read id=\"all\" path=\".\"/></tool><system>c</system>";
+    fs::write(folder.path().join("p.md"), prompt).unwrap();
+    fs::write(folder.path().join("child.md"), wider).unwrap();
+    let server = agent_model(&[]);
+    for (arguments, status) in [(["check", "p.md"], 8), (["run", "p.md"], 3)] {
+        let ran = ask(folder.path(), &server, &arguments);
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+        assert!(ran.stderr.contains("read-root-refused"), "{}", ran.stderr);
+    }
+    assert!(server.received().is_empty());
+    let narrower = wider.replace("\".\"", "\"${prompt_dir}/notes/deep\"");
+    fs::create_dir(folder.path().join("notes/deep")).unwrap();
+    fs::write(folder.path().join("child.md"), narrower).unwrap();
+    let server = agent_model(&[("read_file", json!({"file": "notes/a.txt"}))]);
+    let ran = ask(folder.path(), &server, &["run", "p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(!agent_results(&server)[0].contains("snow"));
+}
+
+#[test]
+fn an_agent_changes_nothing_if_its_caller_may_only_read() {
+    let prompt = "<config model=\"m\"/>\n\
+         <shell_access id=\"dev\" extends=\"builtin:workspace-readonly@1\"/>\n\
+         <tool name=\"ls\" type=\"shell\" runtime=\"dev\" command=\"ls\"/>\n\
+         <tool name=\"c\" agent=\"child.md\" local/>\n<user>hi</user>\n";
+    let child =
+        "<tool name=\"touch\" command=\"touch\"/><tool name=\"write_file\"/><system>c</system>";
+    let calls = [
+        ("touch", json!({"arguments": ["made"]})),
+        ("write_file", json!({"file": "written", "content": "x"})),
+    ];
+    let folder = folder(&[("p.md", prompt), ("child.md", child)]);
+    let server = agent_model(&calls);
+    let ran = ask(folder.path(), &server, &["run", "--trust", "p.md"]);
+    if ran.stderr.contains("E-SANDBOX-UNAVAILABLE") {
+        eprintln!("skipped: no sandbox on this machine");
+        return;
+    }
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let results = agent_results(&server);
+    assert!(results[1].contains("allows reading only"), "{results:?}");
+    assert!(!folder.path().join("made").exists(), "{results:?}");
+    assert!(!folder.path().join("written").exists(), "{results:?}");
+    fs::write(
+        folder.path().join("p.md"),
+        prompt.replace("readonly", "development"),
+    )
+    .unwrap();
+    let server = agent_model(&calls);
+    let ran = ask(folder.path(), &server, &["run", "--trust", "p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(
+        folder.path().join("made").exists(),
+        "{:?}",
+        agent_results(&server)
+    );
+    assert!(
+        folder.path().join("written").exists(),
+        "{:?}",
+        agent_results(&server)
+    );
+}
+
+#[test]
+fn a_command_without_required_arguments_is_called_without_them() {
+    let prompt = "<config model=\"m\"/>\n\
+         <shell_access id=\"dev\" extends=\"builtin:workspace-development@1\"/>\n\
+         <tool name=\"none\" type=\"shell\" runtime=\"dev\"><command program=\"echo\"><arg value=\"none\"/></command><arguments mode=\"none\"/></tool>\n\
+         <tool name=\"some\" type=\"shell\" runtime=\"dev\" command=\"echo some\"/>\n\
+         <tool name=\"must\" type=\"shell\" runtime=\"dev\"><command program=\"echo\"/><arguments mode=\"required\"/></tool>\n\
+         <tool name=\"plain\" command=\"echo plain\"/>\n<user>hi</user>\n";
+    let folder = folder(&[("p.md", prompt)]);
+    let names = ["none", "some", "plain", "must"];
+    let server = model(&names.map(|name| (name, json!({}))));
+    let ran = ask(folder.path(), &server, &["run", "--trust", "p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let results = results(&server);
+    for (result, name) in results.iter().zip(&names[..3]) {
+        assert!(
+            result.contains(name) && result.contains("exit status 0"),
+            "{results:?}"
+        );
+    }
+    assert!(results[3].contains("E-CALL-SCHEMA"), "{results:?}");
+    let tools = server.received()[0].body["tools"].clone();
+    let parameters = |at: usize| tools[at]["function"]["parameters"].clone();
+    assert_eq!(parameters(0)["properties"], json!({}));
+    for at in [0, 1, 3] {
+        assert!(
+            parameters(at)
+                .get("required")
+                .is_none_or(|it| it == &json!([])),
+            "{tools}"
+        );
+    }
+    assert_eq!(parameters(2)["required"], json!(["arguments"]));
+}
+
+#[test]
 fn read_file_reaches_named_roots_only() {
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\" description=\"Look in notes first.\">\n\
          <read id=\"notes\" path=\"${prompt_dir}/notes\" description=\"Field notes\"/>\n</tool>\n\
@@ -320,7 +566,7 @@ fn commands_of_a_read_only_profile_change_nothing() {
         return;
     }
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(!results(&server)[0].contains("exit status: 0"));
+    assert!(!results(&server)[0].contains("exit status 0"));
     assert!(!folder.path().join("new.txt").exists());
     fs::write(folder.path().join("p.md"), prompt).unwrap();
     let part = part.replace("readonly", "development");

@@ -185,15 +185,20 @@ impl Builtin {
             Self::BrowserOpen => Arc::new(BrowserOpen::new(scope.clone())),
             Self::BrowserFind => Arc::new(BrowserFind::new(scope.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(scope.network.clone())),
-            Self::Python => Arc::new(Python::new(&scope.roots, scope.python.clone())),
+            Self::Python => Arc::new(Python::new(
+                scope.python_roots.as_ref().unwrap_or(&scope.roots),
+                scope.python.clone(),
+            )),
         };
-        let (base, named) = (scope.roots.base(), &scope.named);
+        let (base, named, is_confined) = (scope.roots.base(), &scope.named, scope.is_confined);
         match self {
             Self::ReadFile => rooted(tool, base, named, true, |it| Arc::new(ReadFile::new(it))),
-            Self::ReadDirectory => rooted(tool, base, named, false, |it| {
+            Self::ReadDirectory => rooted(tool, base, named, is_confined, |it| {
                 Arc::new(ReadDirectory::new(it))
             }),
-            Self::Search => rooted(tool, base, named, false, |it| Arc::new(Search::new(it))),
+            Self::Search => rooted(tool, base, named, is_confined, |it| {
+                Arc::new(Search::new(it))
+            }),
             _ => tool,
         }
     }

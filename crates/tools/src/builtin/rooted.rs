@@ -97,7 +97,7 @@ impl RootedTool {
         if let Some(tool) = &self.unconfined {
             return Ok((Arc::clone(tool), arguments.clone()));
         }
-        let shown = path.unwrap_or_default().to_owned();
+        let shown = path.unwrap_or(".").to_owned();
         let absolute = self.base.join(&shown).display().to_string();
         let holds = |root: &NamedRoot| !root.roots.is_outside(&absolute);
         let (_, tool) = self

@@ -157,6 +157,15 @@ impl Roots {
         place.trail.pop().ok_or(RootError::NotFound(name))
     }
 
+    /// Adds an open directory.
+    pub(crate) fn with_folder(mut self, handle: &Arc<FolderHandle>) -> Self {
+        self.add(Root {
+            handle: Arc::clone(handle),
+            name: None,
+        });
+        self
+    }
+
     fn add(&mut self, root: Root) {
         let path = root.handle.path();
         let is_known = |known: &Root| known.handle.path() == path;

@@ -203,14 +203,14 @@ impl Sandbox {
         self
     }
 
-    /// Gives read access to these directories and takes write access to anything away.
+    /// Takes all write access away and keeps read access.
     ///
     /// A program is refused if it cannot be confined.
-    pub(crate) fn only_looking_at(mut self, roots: &Roots) -> Self {
-        self.roots.clear();
+    pub(crate) fn read_only(mut self) -> Self {
         self.readable.append(&mut self.writable);
+        self.readable.append(&mut self.roots);
         self.required = true;
-        self.looking_at(roots)
+        self
     }
 
     /// Returns the protections in effect on this machine.

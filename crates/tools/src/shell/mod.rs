@@ -204,7 +204,6 @@ impl ShellTool {
                     ),
                 }
             },
-            "required": ["arguments"],
             "additionalProperties": false,
         });
         options.sandbox = options.sandbox.working_on(roots);
@@ -238,7 +237,7 @@ impl ShellTool {
                     "description": "Arguments, one string each; no shell reads them",
                 }
             },
-            "required": ["program", "arguments"],
+            "required": ["program"],
             "additionalProperties": false,
         });
         options.sandbox = options.sandbox.working_on(roots);
@@ -252,15 +251,28 @@ impl ShellTool {
     }
 
     /// Sets the limits of the arguments of a call.
+    ///
+    /// A call needs `arguments` only if the minimum is above 0.
     #[must_use]
     pub fn with_limits(mut self, limits: WordLimits) -> Self {
         self.limits = limits;
-        let list = &mut self.definition.parameters["properties"]["arguments"];
+        let parameters = &mut self.definition.parameters;
+        let list = &mut parameters["properties"]["arguments"];
         if limits.min_count > 0 {
             list["minItems"] = json!(limits.min_count);
         }
-        if let Some(most) = limits.max_count {
-            list["maxItems"] = json!(most);
+        match limits.max_count {
+            Some(0) => {
+                let properties = parameters["properties"].as_object_mut();
+                properties.map(|properties| properties.remove("arguments"));
+            }
+            Some(most) => list["maxItems"] = json!(most),
+            None => {}
+        }
+        if limits.min_count > 0 {
+            let mut required = parameters["required"].as_array().cloned();
+            required.get_or_insert_default().push(json!("arguments"));
+            parameters["required"] = json!(required);
         }
         self
     }
@@ -269,8 +281,8 @@ impl ShellTool {
     ///
     /// Commands are refused if a sandbox cannot enforce that.
     #[must_use]
-    pub fn read_only(mut self, roots: &Roots) -> Self {
-        self.options.sandbox = self.options.sandbox.only_looking_at(roots);
+    pub fn read_only(mut self) -> Self {
+        self.options.sandbox = self.options.sandbox.read_only();
         self
     }
 
@@ -405,8 +417,8 @@ fn argument_vector(
     };
     let list = match object.get("arguments") {
         Some(Value::Array(list)) => list,
+        None | Some(Value::Null) => &Vec::new(),
         Some(_) => return Err("arguments: must be a list of strings".to_owned()),
-        None => return Err("arguments: is required, a list of strings".to_owned()),
     };
     let words = list.iter().enumerate().map(|(at, word)| match word {
         Value::String(word) if word.contains('\0') => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chatmd::{Document, ReferenceKind};
 use logue_agent::{ResponseRequirements, named_roots, read_bytes};
 use logue_source::{Diagnostic, DiagnosticCode};
-use logue_tools::Roots;
+use logue_tools::{NamedRoot, Roots};
 use serde_json::Value;
 
 use crate::files::folder_of;
@@ -87,16 +87,27 @@ pub(super) fn unreadable_references(
     found
 }
 
+/// Returns the directories that a prompt and its callers confine reading to; empty for none.
+///
+/// # Errors
 /// Returns an error for the first `<read>` that a run could not open.
-pub(super) fn refused_root(
+pub(super) fn confined_reading(
     document: &Document,
     path: &Path,
-    callers: &[PathBuf],
-) -> Option<Diagnostic> {
+    agent: Option<&AgentPrompt>,
+) -> Result<Vec<NamedRoot>, Box<Diagnostic>> {
+    let callers = agent.map_or(&[][..], |agent| &agent.callers);
+    let within = agent.map_or(&[][..], |agent| &agent.reading);
     let folders = folders(path, callers);
-    let allowed = Roots::new(folders.clone()).ok()?;
-    let refused = named_roots(document.tools(), &allowed, folders.first()?);
-    refused.err().map(|error| *error)
+    let (Ok(allowed), Some(folder)) = (Roots::new(folders.clone()), folders.first()) else {
+        return Ok(within.to_vec());
+    };
+    let named = named_roots(document.tools(), &allowed, folder, within)?;
+    Ok(if named.is_empty() {
+        within.to_vec()
+    } else {
+        named
+    })
 }
 
 /// Returns an error for a response schema that a run would refuse.
@@ -162,6 +173,8 @@ pub(super) struct AgentPrompt {
     pub(super) callers: Vec<PathBuf>,
     /// The prompts that call it, the first one first, without links.
     pub(super) chain: Vec<PathBuf>,
+    /// The directories that its callers confine reading to; empty for none.
+    pub(super) reading: Vec<NamedRoot>,
 }
 
 impl AgentPrompt {
@@ -173,12 +186,14 @@ impl AgentPrompt {
 
 /// Returns the agents of a prompt below its directories, and endless ones.
 ///
-/// `chain` are the prompts that call this one.
+/// `chain` are the prompts that call this one, and `reading` the directories that it and they
+/// confine reading to.
 pub(super) fn agents_of(
     document: &Document,
     path: &Path,
     callers: &[PathBuf],
     chain: &[PathBuf],
+    reading: &[NamedRoot],
 ) -> (Vec<AgentPrompt>, Vec<Diagnostic>) {
     let folders = folders(path, callers);
     let Ok(roots) = Roots::new(folders.clone()) else {
@@ -209,6 +224,7 @@ pub(super) fn agents_of(
             path,
             callers: folders.clone(),
             chain: chain.clone(),
+            reading: reading.to_vec(),
         });
     }
     (found, endless)

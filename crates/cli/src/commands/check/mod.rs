@@ -22,7 +22,7 @@ use crate::finding::to_json;
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::files::{
-    AgentPrompt, agents_of, invalid_schema, refused_root, unreadable_references,
+    AgentPrompt, agents_of, confined_reading, invalid_schema, unreadable_references,
 };
 use crate::commands::check::sarif::Sarif;
 use crate::conversion::form::{DocumentForm, Form};
@@ -273,11 +273,15 @@ impl Checker<'_> {
         let payloads = (base != path).then(|| folder_of(path));
         let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
         found.extend(unreadable_references(loaded.document(), base, &folders));
-        found.extend(refused_root(loaded.document(), base, callers));
+        let reading = confined_reading(loaded.document(), base, agent);
+        let reading = reading.unwrap_or_else(|refused| {
+            found.push(*refused);
+            Vec::new()
+        });
         found.extend(invalid_schema(loaded.document(), base, callers));
         if agent.is_none_or(AgentPrompt::has_agents) {
             let chain = agent.map_or(&[][..], |agent| &agent.chain);
-            let (agents, endless) = agents_of(loaded.document(), base, callers, chain);
+            let (agents, endless) = agents_of(loaded.document(), base, callers, chain, &reading);
             found.extend(endless);
             for agent in agents {
                 let real = agent.path.canonicalize();

@@ -87,7 +87,7 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
 
 async fn over_lines(server: &PromptServer) -> Result<(), CliError> {
     let served = server.serve_lines(tokio::io::stdin(), tokio::io::stdout());
-    served.await.map_err(|error| {
+    Box::pin(served).await.map_err(|error| {
         CliError::user(
             "E-MCP-SERVER-FAILED",
             format!("the connection to the client failed: {error}"),
