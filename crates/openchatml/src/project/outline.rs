@@ -339,7 +339,8 @@ fn row(object: &Object<'_>) -> Option<JsonFormat> {
     // Steps with labels are not one answer.
     let is_listed = has("completions") || LISTS.iter().any(|key| has(key));
     let prompt = !is_listed && (text("prompt") || list("prompt"));
-    let answered = (text("query") && text("response")) || (text("question") && text("answer"));
+    let answered = (text("query") && text("response"))
+        || (text("question") && (text("answer") || text("response")));
     let is_list = |key: &str| text(key) || list(key);
     let called = text("query") && is_list("answers") && is_list("tools");
     (exchange || texts || prompt || answered || called).then_some(JsonFormat::Instruction)

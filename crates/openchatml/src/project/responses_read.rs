@@ -81,6 +81,12 @@ fn with_items(values: &[Node<'_>]) -> Option<String> {
     Some(text)
 }
 
+/// Returns whether an item has a status but `completed`.
+fn is_cut(item: &Object<'_>) -> bool {
+    let status = item.get("status").and_then(Node::string);
+    status.is_some_and(|status| status != "completed")
+}
+
 struct Items {
     reading: Reading,
     list: Vec<ChatMessage>,
@@ -114,10 +120,7 @@ impl Items {
     fn message(&mut self, item: &Object<'_>) -> Result<(), ()> {
         let known = ["type", "role", "content", "phase", "status", "id"];
         self.reading.note_unknown(item, &known);
-        if item.get("id").is_some() {
-            self.reading
-                .note(LossKind::IdDropped, "the id of an item dropped");
-        }
+        self.note_item(item);
         let role = self.reading.required(item, "role")?;
         let Some(content) = item.get("content") else {
             self.reading.required(item, "content")?;
@@ -159,6 +162,18 @@ impl Items {
         self.flush();
         self.list.push(message);
         Ok(())
+    }
+
+    /// Notes what a message has no place for: the id of an item, and a status but `completed`.
+    fn note_item(&mut self, item: &Object<'_>) {
+        if item.get("id").is_some() {
+            self.reading
+                .note(LossKind::IdDropped, "the id of an item dropped");
+        }
+        if is_cut(item) {
+            let text = "an item that is not completed reads as complete";
+            self.reading.note(LossKind::CutCompleted, text);
+        }
     }
 
     /// Adds words of the assistant.
@@ -295,6 +310,12 @@ impl Items {
     fn call(&mut self, item: &Object<'_>, key: &str, kind: CallKind) -> Result<(), ()> {
         let known = ["type", "id", "call_id", "name", "status", key];
         self.reading.note_unknown(item, &known);
+        if is_cut(item) {
+            let text = "left out, because half a call must never run";
+            self.reading.note(LossKind::CallDropped, text);
+            return Ok(());
+        }
+        self.note_item(item);
         let id = self.reading.text(item, "call_id")?.unwrap_or_default();
         let name = self.reading.required(item, "name")?;
         let arguments = self.reading.required(item, key)?;
@@ -306,11 +327,16 @@ impl Items {
     fn output(&mut self, item: &Object<'_>) -> Result<(), ()> {
         let known = ["type", "id", "call_id", "output", "status"];
         self.reading.note_unknown(item, &known);
+        self.note_item(item);
         let id = self.reading.text(item, "call_id")?;
         let texts = match item.get("output") {
             None => Vec::new(),
             Some(node) => self.texts(node)?,
         };
+        if texts.len() > 1 {
+            self.reading
+                .note(LossKind::PartsJoined, "the parts of the result are joined");
+        }
         self.flush();
         let mut reply = ChatMessage::tool("", texts.concat());
         reply.tool_call_id = id;

@@ -24,9 +24,17 @@ struct Row {
     used: Vec<&'static str>,
     /// The declared tools, if they are not in a known shape.
     tools: Option<String>,
+    /// Keys and values of a request inside of the row, as JSON.
+    beside: Vec<(String, String)>,
 }
 
 impl Row {
+    /// Notes a loss of the next message.
+    fn note(&mut self, kind: LossKind, text: &str) {
+        let target = LossTarget::Message(self.messages.len());
+        self.losses.push(Loss::new(target, kind, text));
+    }
+
     fn say(&mut self, role: &str, text: &str) {
         let text = Value::from(text);
         let message = format!("{{\"role\":\"{role}\",\"content\":{text}}}");
@@ -105,10 +113,16 @@ pub(super) fn read_pair(node: Node<'_>, options: &ConvertOptions) -> Vec<Project
 /// The messages before both sides of a pair.
 fn before(object: &Object<'_>) -> Row {
     let input = object.get("input").and_then(Node::object);
-    if let Some(messages) = input.as_ref().and_then(|input| input.get("messages")) {
+    if let Some(input) = input
+        && let Some(messages) = input.get("messages")
+    {
         let mut row = Row::default();
         row.add("user", messages);
         row.used.push("input");
+        let entries = input.entries.iter().filter(|(_, key, _)| key != "messages");
+        row.beside = entries
+            .map(|(name, _, value)| (name.spelled().to_owned(), spelled(*value)))
+            .collect();
         return row;
     }
     let mut row = instruction(object);
@@ -123,6 +137,10 @@ fn instruction(object: &Object<'_>) -> Row {
     if let Some(history) = object.get("history") {
         row.used.push("history");
         for exchange in history.items() {
+            if exchange.items().count() > 2 {
+                let note = "more than two texts of an exchange dropped";
+                row.note(LossKind::TextDropped, note);
+            }
             for (role, text) in ["user", "assistant"].into_iter().zip(exchange.items()) {
                 row.add(role, text);
             }
@@ -131,6 +149,14 @@ fn instruction(object: &Object<'_>) -> Row {
     if let Some(exchanges) = object.get("conversation") {
         row.used.push("conversation");
         for exchange in exchanges.items().filter_map(Node::object) {
+            for (_, key, _) in &exchange.entries {
+                if key != "human" && key != "assistant" {
+                    row.note(
+                        LossKind::AttributeDropped,
+                        &format!("the key {key:?} dropped"),
+                    );
+                }
+            }
             for (key, role) in [("human", "user"), ("assistant", "assistant")] {
                 if let Some(text) = exchange.get(key) {
                     row.add(role, text);
@@ -235,18 +261,20 @@ fn request(object: &Object<'_>, row: &mut Row) {
         row.take_any(object, &["prompt", "query", "question"], "user");
         return;
     };
-    row.used.extend(["instruction", "input", "context"]);
-    let more = text("input").or_else(|| text("context"));
-    match more.filter(|more| !more.is_empty()) {
-        None => row.say("user", &instruction),
-        Some(more) => {
-            let target = LossTarget::Message(row.messages.len());
-            let note = "`instruction` and its input are joined by a newline";
-            row.losses
-                .push(Loss::new(target, LossKind::PartsJoined, note));
-            row.say("user", &format!("{instruction}\n{more}"));
+    row.used.push("instruction");
+    let mut words = vec![instruction];
+    for key in ["input", "context"] {
+        if let Some(more) = text(key) {
+            row.used.push(key);
+            words.push(more);
         }
     }
+    words.retain(|words| !words.is_empty());
+    if words.len() > 1 {
+        let note = "`instruction` and its input are joined by a newline";
+        row.note(LossKind::PartsJoined, note);
+    }
+    row.say("user", &words.join("\n"));
 }
 
 fn read_row(
@@ -269,6 +297,9 @@ fn read_row(
         if !row.used.contains(&word.as_str()) && !is_label {
             text.push_str(&format!("{}:{},", name.spelled(), value.spelled()));
         }
+    }
+    for (name, value) in &row.beside {
+        text.push_str(&format!("{name}:{value},"));
     }
     if let Some(tools) = &row.tools {
         text.push_str(&format!("\"tools\":{tools},"));

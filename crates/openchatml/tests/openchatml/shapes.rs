@@ -33,7 +33,7 @@ fn providers() {
     run(
         "providers",
         include_str!("../../../../conformance/shapes/providers.md"),
-        7,
+        8,
     );
 }
 
@@ -42,7 +42,7 @@ fn rows() {
     run(
         "rows",
         include_str!("../../../../conformance/shapes/rows.md"),
-        12,
+        16,
     );
 }
 
