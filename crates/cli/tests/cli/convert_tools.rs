@@ -315,6 +315,16 @@ fn settings_pass_between_rows_2_2_and_chatmd() {
             "anthropic",
         ];
         for form in forms {
+            let mut row = row.clone();
+            // Each provider lacks some of them.
+            let absent: &[&str] = match form {
+                "responses" => &["stop", "seed"],
+                "anthropic" => &["seed", "reasoning_effort"],
+                _ => &[],
+            };
+            for name in absent {
+                row.as_object_mut().unwrap().remove(*name);
+            }
             let there = convert(&row.to_string(), "openai", form);
             assert!(
                 !there.stderr.contains("structure: transcript"),
@@ -397,4 +407,80 @@ fn queries_with_calls_have_schemas() {
     );
     let checked = run(folder.path(), ["check", "a.jsonl"]);
     assert_eq!(checked.status, 0, "{}", checked.stderr);
+}
+
+/// Each provider writes these settings in its own way.
+#[test]
+fn settings_are_translated_between_providers() {
+    let function = json!({"type": "function", "function": {"name": "f"}});
+    let schema = json!({"name": "p", "schema": {"type": "object"}, "strict": true});
+    let format = json!({"type": "json_schema", "json_schema": schema});
+    for (choice, flat, anthropic) in [
+        (json!("required"), json!("required"), json!({"type": "any"})),
+        (json!("auto"), json!("auto"), json!({"type": "auto"})),
+        (
+            function,
+            json!({"type": "function", "name": "f"}),
+            json!({"type": "tool", "name": "f"}),
+        ),
+    ] {
+        let row = json!({
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tool_choice": choice, "reasoning_effort": "low", "response_format": format,
+            "seed": 7, "max_tokens": 9,
+        });
+        let ran = convert(&row.to_string(), "openai", "responses");
+        let written: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(written["tool_choice"], flat);
+        assert_eq!(written["reasoning"], json!({"effort": "low"}));
+        let text = json!({"type": "json_schema", "name": "p", "schema": {"type": "object"}, "strict": true});
+        assert_eq!(written["text"]["format"], text);
+        for absent in ["seed", "reasoning_effort", "response_format", "max_tokens"] {
+            assert!(written.get(absent).is_none(), "{absent}: {written}");
+        }
+        assert!(
+            ran.stderr.contains("the setting \"seed\" dropped"),
+            "{}",
+            ran.stderr
+        );
+        let back: Value =
+            serde_json::from_str(&convert(&ran.stdout, "responses", "openai").stdout).unwrap();
+        for kept in [
+            "tool_choice",
+            "reasoning_effort",
+            "response_format",
+            "max_tokens",
+        ] {
+            assert_eq!(back[kept], row[kept], "{kept}");
+        }
+        let ran = convert(&row.to_string(), "openai", "anthropic");
+        let written: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(written["tool_choice"], anthropic);
+        for absent in ["seed", "reasoning_effort", "response_format"] {
+            assert!(written.get(absent).is_none(), "{absent}: {written}");
+            let listed = format!("the setting {absent:?} dropped");
+            assert!(ran.stderr.contains(&listed), "{}", ran.stderr);
+        }
+        let back: Value =
+            serde_json::from_str(&convert(&ran.stdout, "anthropic", "openai").stdout).unwrap();
+        assert_eq!(back["tool_choice"], row["tool_choice"]);
+    }
+}
+
+#[test]
+fn a_tool_without_a_schema_has_the_shape_of_its_form() {
+    let row = json!({
+        "tools": [{"name": "f", "description": "d", "strict": false}],
+        "messages": [{"role": "user", "content": "Hi"}],
+    });
+    let ran = convert(&row.to_string(), "anthropic", "openai");
+    let written: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(written["tools"][0]["function"]["name"], "f", "{written}");
+    let ran = convert(&ran.stdout, "openai", "anthropic");
+    let written: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        written["tools"][0]["input_schema"],
+        json!({"type": "object"})
+    );
+    assert!(ran.stderr.contains("tool 1 got a schema"), "{}", ran.stderr);
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::node::{Kind, Node};
 use super::outline::is_message;
 use super::reading::Reading;
-use super::settings::{key_of, setting_of};
+use super::settings::{read_setting, write_setting};
 use super::tools::{self, ToolShape};
 use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::{HeaderBuf, Transcript};
@@ -117,8 +117,8 @@ fn add_setting(key: &str, value: Node<'_>, shape: ToolShape, header: &mut Header
         return false;
     };
     let settings = &mut header.generation_settings;
-    match setting_of(key, &value, shape) {
-        Some(name) if !settings.contains_key(name) => {
+    match read_setting(key, &value, shape) {
+        Some((name, value)) if !settings.contains_key(name) => {
             settings.insert(name.to_owned(), value);
             true
         }
@@ -219,9 +219,10 @@ fn settings_beside(
     writing: &mut Writing,
 ) {
     for (name, value) in &header.generation_settings {
-        match key_of(name, value, shape).filter(|key| !object.contains_key(*key)) {
-            Some(key) => {
-                object.insert(key.to_owned(), value.clone());
+        let written = write_setting(name, value, shape);
+        match written.filter(|(key, _)| !object.contains_key(*key)) {
+            Some((key, value)) => {
+                object.insert(key.to_owned(), value);
             }
             None => writing.note_whole(
                 LossKind::SettingDropped,

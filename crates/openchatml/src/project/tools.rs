@@ -13,6 +13,9 @@ pub(super) const KEYS: [&str; 2] = ["tools", "functions"];
 /// The keys of a schema, in the shapes of providers.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
 
+/// The keys of a function without a schema.
+const DESCRIBING: [&str; 4] = ["name", "description", "strict", "cache_control"];
+
 /// The shape of a tool in a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolShape {
@@ -81,7 +84,10 @@ fn wrapped(tool: Value) -> Option<(Value, ToolShape)> {
     }
     let has_schema = SCHEMAS.iter().any(|key| object.contains_key(*key));
     let is_function = match kind {
-        None => has_schema || object.len() <= 2,
+        None => {
+            let has_own = |key: &String| !DESCRIBING.contains(&key.as_str());
+            has_schema || !object.keys().any(has_own)
+        }
         Some("function") => true,
         Some("custom") => has_schema,
         Some(_) => false,
@@ -128,6 +134,12 @@ pub(super) fn to_value(tools: &[Value], shape: ToolShape, writing: &mut Writing)
                     "parameters" => flat.insert("input_schema".into(), value.clone()),
                     key => flat.insert(key.into(), value.clone()),
                 };
+            }
+            if !flat.contains_key("input_schema") {
+                // The provider requires one.
+                flat.insert("input_schema".into(), json!({"type": "object"}));
+                let text = format!("tool {} got a schema for any object", index + 1);
+                writing.note_whole(LossKind::DeclarationChanged, &text);
             }
             note_beside(tool, index, writing);
             Value::Object(flat)
