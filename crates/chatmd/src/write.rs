@@ -396,6 +396,25 @@ pub fn local_image(path: &str) -> String {
     out
 }
 
+/// Writes `<var/>` that declares a variable.
+///
+/// ```
+/// let declaration = chatmd::write::declaration("topic", Some("snow"), None);
+/// assert_eq!(declaration, "<var name=\"topic\" default=\"snow\"/>\n");
+/// ```
+pub fn declaration(name: &str, default: Option<&str>, description: Option<&str>) -> String {
+    let mut out = String::from("<");
+    out.push_str(Tag::Var.as_str());
+    write_attribute(&mut out, "name", name);
+    for (key, value) in [("default", default), ("description", description)] {
+        if let Some(value) = value {
+            write_attribute(&mut out, key, value);
+        }
+    }
+    out.push_str("/>\n");
+    out
+}
+
 /// Writes `<config/>`.
 ///
 /// ```

@@ -96,7 +96,7 @@ impl VariableValues {
     }
 
     /// Returns a variable of the command that `declared` does not contain.
-    pub(crate) fn undeclared(&self, declared: &BTreeSet<String>) -> Option<&str> {
+    pub fn undeclared(&self, declared: &BTreeSet<String>) -> Option<&str> {
         let mut names = self.set.keys();
         let name = names.find(|name| !self.is_of_agent && !declared.contains(*name))?;
         Some(name)

@@ -8,6 +8,7 @@ use openchatml::convert::{self, ConvertOptions, PlacedTools, WriteResult};
 use openchatml::project::{self, JsonFormat, Projected, UnknownShape};
 use openchatml::{Dialect, Loss, Transcript};
 
+use crate::conversion::chatmd::DocumentVariables;
 use crate::conversion::rows::recognize;
 use crate::conversion::{builtin_tools, chatmd};
 use crate::language::Language;
@@ -39,6 +40,8 @@ pub(crate) struct Conversation {
     pub(crate) losses: Vec<Loss>,
     /// Whether the transcript is incomplete, so that it must not be converted.
     pub(crate) broken: bool,
+    /// The variables of a ChatMD document.
+    pub(crate) variables: DocumentVariables,
 }
 
 /// A conversation that was written.
@@ -212,6 +215,7 @@ impl Form {
                     certain,
                     diagnostics: read.diagnostics,
                     losses: read.losses,
+                    variables: DocumentVariables::default(),
                 }
             }
             Self::Projection(projection) => {
@@ -247,6 +251,7 @@ impl Form {
             certain,
             diagnostics: read.diagnostics,
             losses: read.losses,
+            variables: DocumentVariables::default(),
         }
     }
 

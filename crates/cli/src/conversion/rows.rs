@@ -5,6 +5,7 @@ use openchatml::Transcript;
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, UnknownShape};
 
+use crate::conversion::chatmd::DocumentVariables;
 use crate::conversion::form::{Conversation, Form};
 
 /// One row of a JSON text.
@@ -68,5 +69,6 @@ pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
         diagnostics: vec![found],
         losses: Vec::new(),
         broken: true,
+        variables: DocumentVariables::default(),
     }
 }

@@ -24,6 +24,7 @@ mod convert;
 mod convert_chatmd;
 mod convert_losses;
 mod convert_tools;
+mod convert_variables;
 mod damage;
 mod debug;
 mod doctor;

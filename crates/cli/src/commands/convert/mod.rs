@@ -26,7 +26,7 @@ use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project::{self, JsonFormat};
 use serde_json::{Value, json};
 
-use crate::conversion::chatmd::{self, Expansion};
+use crate::conversion::chatmd::{self, Expansion, Filling};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
@@ -51,6 +51,8 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
             .with_strict(arguments.strict)
             .with_thinking(arguments.keep_reasoning),
         variables: variables(&arguments.variables)?,
+        declared: BTreeSet::new(),
+        has_more: several,
         report: Report::new(arguments, several),
     };
     let bar = if several && !arguments.json && io::stderr().is_terminal() {
@@ -73,6 +75,8 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     }
     bar.finish_and_clear();
     converter.report.finish()?;
+    converter.has_more = false;
+    converter.require_declared()?;
     Ok(if failed {
         Exit::UserCorrectable
     } else {
@@ -183,6 +187,10 @@ struct Converter<'a> {
     arguments: &'a ConvertArgs,
     options: ConvertOptions,
     variables: VariableValues,
+    /// The variables that the documents so far declare.
+    declared: BTreeSet<String>,
+    /// Whether further documents may declare variables.
+    has_more: bool,
     report: Report,
 }
 
@@ -192,7 +200,10 @@ impl Converter<'_> {
         let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
         let input = source::open(&name, path, self.arguments.jsonl)?;
         let bytes = match input {
-            Input::Lines(lines) => return self.lines(&name, lines, job),
+            Input::Lines(lines) => {
+                self.require_declared()?;
+                return self.lines(&name, lines, job);
+            }
             Input::Whole(bytes) => bytes,
         };
         let form = match self.arguments.from {
@@ -226,16 +237,22 @@ impl Converter<'_> {
                 || parts.first().is_some_and(|part| part.start > 0)
                 || form == Form::Projection(JsonFormat::Preference))
         {
+            self.require_declared()?;
             return self.array(&name, &bytes, &parts, form, job);
         }
         let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
         let read = match form {
             Form::Chatmd | Form::Text => {
                 let expansion = self.expansion(path, &bytes)?;
-                chatmd::read_with(&bytes, certain, folder, &self.variables, expansion)
+                let filling = Filling {
+                    values: &self.variables,
+                    is_for_chatmd: self.arguments.to == Form::Chatmd,
+                };
+                chatmd::read_with(&bytes, certain, folder, filling, expansion)
             }
             _ => form.read(&bytes, certain, folder, &self.options),
         };
+        self.declare(&read)?;
         let which = ConversationRef::of_file(&name, &bytes);
         let shown = job.output.is_none() && self.arguments.json;
         if let Some(text) = self.one(which, &read, shown)? {
@@ -244,6 +261,29 @@ impl Converter<'_> {
             sink.finish()?;
         }
         Ok(())
+    }
+
+    /// Notes the variables of a document; refuses others if it is the only one.
+    fn declare(&mut self, read: &Conversation) -> Result<(), CliError> {
+        if read.broken {
+            return Ok(());
+        }
+        self.declared
+            .extend(read.variables.declared.iter().cloned());
+        self.require_declared()
+    }
+
+    /// Refuses a variable that no document declares, once all documents are known.
+    fn require_declared(&self) -> Result<(), CliError> {
+        match self.variables.undeclared(&self.declared) {
+            Some(name) if !self.has_more => {
+                let message = format!("no document declares the variable `{name}`");
+                Err(usage(message).with_help(format!(
+                    "remove --var {name}=…, or declare it: `<var name=\"{name}\"/>`"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the files that references of a document may name, if they are expanded.
@@ -329,7 +369,7 @@ impl Converter<'_> {
                 if self.options.refuses(&losses) {
                     return Err((Outcome::Forbidden, losses));
                 }
-                Ok((written.text, losses))
+                Ok((read.variables.restore(written.text), losses))
             }
             Err(ConvertError::Losses(more)) => Err((Outcome::Forbidden, [losses, more].concat())),
             Err(error) => Err((refused(&reason(&error)), losses)),

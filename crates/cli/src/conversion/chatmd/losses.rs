@@ -32,6 +32,8 @@ pub(crate) struct ParsedDocument<'r> {
     pub(crate) payloads: &'r Payloads,
     /// The values of filled variables.
     pub(crate) values: &'r BTreeMap<String, String>,
+    /// Whether the other variables stay variables.
+    pub(crate) has_variables: bool,
     /// The spans of references that are kept as text.
     pub(crate) kept: &'r [Span],
     /// Whether the other references are expanded.
@@ -93,7 +95,7 @@ impl ParsedDocument<'_> {
             .filter(|name| !self.values.contains_key(*name))
             .collect();
         let list = names.iter().copied().collect::<Vec<_>>().join(", ");
-        (!names.is_empty()).then(|| {
+        (!names.is_empty() && !self.has_variables).then(|| {
             conversation_loss(
                 LossKind::DeclarationDropped,
                 format!("variables dropped, their placeholders stay: {list}"),

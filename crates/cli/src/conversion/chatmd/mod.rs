@@ -7,6 +7,7 @@
 mod losses;
 mod payloads;
 mod references;
+mod variables;
 mod writing;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ use crate::conversion::chatmd::losses::{ParsedDocument, regrouped};
 use crate::conversion::chatmd::payloads::Payloads;
 pub(crate) use crate::conversion::chatmd::references::Expansion;
 use crate::conversion::chatmd::references::{References, in_document};
+pub(crate) use crate::conversion::chatmd::variables::{DocumentVariables, Filling};
 use crate::conversion::form::{Conversation, Form};
 
 /// The setting that lists the built-in tools of a transcript.
@@ -37,7 +39,11 @@ const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// Reads a document; `folder` contains its payload files, if it has any.
 pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
-    read_with(bytes, certain, folder, &VariableValues::default(), None)
+    let filling = Filling {
+        values: &VariableValues::default(),
+        is_for_chatmd: false,
+    };
+    read_with(bytes, certain, folder, filling, None)
 }
 
 /// Reads a document and fills the variables that have a value.
@@ -47,7 +53,7 @@ pub(crate) fn read_with(
     bytes: &[u8],
     certain: bool,
     folder: Option<&Path>,
-    variables: &VariableValues,
+    filling: Filling<'_>,
     expansion: Option<Expansion>,
 ) -> Conversation {
     let text = match std::str::from_utf8(bytes) {
@@ -69,6 +75,7 @@ pub(crate) fn read_with(
                 diagnostics: vec![found],
                 losses: Vec::new(),
                 broken: true,
+                variables: DocumentVariables::default(),
             };
         }
     };
@@ -83,8 +90,7 @@ pub(crate) fn read_with(
     let mut trees = vec![expanded.tree];
     trees.extend(parts.map(|part| chatmd::parse(&part.text)));
     let mut document = expanded.document;
-    let values = variables.for_document(&document);
-    document.fill_variables(&values);
+    let (variables, values) = DocumentVariables::fill(&mut document, filling);
     let mut replaced = document.clone();
     let kept = references.keep(&mut replaced, &map);
     let mut evaluation = evaluate(&replaced, &mut references);
@@ -95,6 +101,7 @@ pub(crate) fn read_with(
         evaluation: &evaluation,
         payloads: references.payloads(),
         values: &values,
+        has_variables: variables.are_kept(),
         kept: &kept,
         is_expanded: references.is_expanded(),
     };
@@ -121,6 +128,7 @@ pub(crate) fn read_with(
         certain,
         diagnostics,
         losses,
+        variables,
     }
 }
 
