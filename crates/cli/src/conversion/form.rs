@@ -9,7 +9,7 @@ use openchatml::project::{self, JsonFormat, Projected, UnknownShape};
 use openchatml::{Dialect, Loss, Transcript};
 
 use crate::conversion::chatmd::DocumentVariables;
-use crate::conversion::rows::recognize;
+use crate::conversion::rows::{is_json_lines, recognize};
 use crate::conversion::{builtin_tools, chatmd};
 use crate::language::Language;
 
@@ -94,7 +94,8 @@ impl Form {
             ending,
             Some("chatmd" | "md" | "ocml" | "openchatml" | "harmony" | "chatml")
         );
-        if !named && looks_like_json(text) {
+        let is_lines = path.is_some_and(is_json_lines) && !text.trim_ascii().is_empty();
+        if !named && (is_lines || looks_like_json(text)) {
             return recognize(text).map(DocumentForm::Json);
         }
         Ok(DocumentForm::Language(Language::detect(path, text)))

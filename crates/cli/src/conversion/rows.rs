@@ -1,9 +1,12 @@
 //! The conversations of a JSON text: a document, an array, or lines.
 
+use std::path::Path;
+
 use logue_source::{Diagnostic, DiagnosticCode, Origin, Source, Span};
 use openchatml::Transcript;
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, UnknownShape};
+use serde::de::IgnoredAny;
 
 use crate::conversion::chatmd::DocumentVariables;
 use crate::conversion::form::{Conversation, Form};
@@ -17,8 +20,21 @@ pub(crate) struct Row<'t> {
 }
 
 /// Reads every row of a JSON text. Rows that cannot be read have diagnostics.
-pub(crate) fn read_rows(text: &[u8], format: Option<JsonFormat>) -> Vec<Row<'_>> {
-    let parts = project::conversations(text).unwrap_or_else(|_| vec![Span::new(0, text.len())]);
+///
+/// A line that is not JSON does not affect the other lines.
+pub(crate) fn read_rows<'t>(
+    name: &str,
+    text: &'t [u8],
+    format: Option<JsonFormat>,
+) -> Vec<Row<'t>> {
+    let parts = project::conversations(text).unwrap_or_else(|_| {
+        let lines = lines(text);
+        if is_json_lines(Path::new(name)) || are_mostly_rows(text, &lines) {
+            lines
+        } else {
+            vec![Span::new(0, text.len())]
+        }
+    });
     let places = Source::new("", text);
     let row = |part: Span| {
         let place = places.line_column(part.start);
@@ -34,6 +50,35 @@ pub(crate) fn read_rows(text: &[u8], format: Option<JsonFormat>) -> Vec<Row<'_>>
         }
     };
     parts.into_iter().map(row).collect()
+}
+
+/// Returns whether the extension of a file is that of JSON lines.
+pub(crate) fn is_json_lines(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension == "jsonl" || extension == "ndjson")
+}
+
+/// Returns the lines that are not blank, without their ends.
+fn lines(text: &[u8]) -> Vec<Span> {
+    let mut at = 0;
+    let lines = text.split_inclusive(|byte| *byte == b'\n').map(|line| {
+        let start = at;
+        at += line.len();
+        Span::new(start, start + line.trim_ascii_end().len())
+    });
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns whether at least half of the lines, and two of them, are rows on their own.
+///
+/// Lines of one formatted value are indented, or parts of it.
+fn are_mostly_rows(text: &[u8], lines: &[Span]) -> bool {
+    let is_row = |line: &&Span| {
+        let line = line.bytes(text);
+        line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+    };
+    let rows = lines.iter().filter(is_row).count();
+    rows > 0 && lines.len() > 1 && rows * 2 >= lines.len()
 }
 
 /// Reads one row in a form, or in the one that its keys indicate.

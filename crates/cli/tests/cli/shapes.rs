@@ -109,6 +109,55 @@ fn findings_have_a_place_in_their_line() {
 }
 
 #[test]
+fn a_bad_line_does_not_hide_the_others() {
+    let row =
+        |text: &str| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]}}\n");
+    let rows = [
+        "nope\n",
+        &row("one"),
+        "{\"messages\":[{\"role\":\"user\"\n",
+        "\n",
+        "{\"messages\":[{\"role\":\"usher\",\"content\":\"x\"}]}\n",
+        &row("two"),
+        &row("three"),
+    ]
+    .concat();
+    // The extension or the rows themselves show that these are lines.
+    let folder = folder(&[
+        ("data.jsonl", &rows),
+        ("data.json", rows.trim_start_matches("nope\n")),
+    ]);
+    for (file, places) in [
+        (
+            "data.jsonl",
+            ["data.jsonl:1:2", "data.jsonl:3:28", "data.jsonl:5:22"],
+        ),
+        (
+            "data.json",
+            ["data.json:2:28", "data.json:4:22", "data.json:4:22"],
+        ),
+    ] {
+        let checked = run(folder.path(), ["check", file]);
+        assert_eq!(checked.status, 8, "{file}: {}", checked.stderr);
+        let viewed = run(folder.path(), ["view", file]);
+        assert_eq!(viewed.status, 3, "{file}: {}", viewed.stderr);
+        for place in places {
+            assert!(checked.stderr.contains(place), "{file}: {}", checked.stderr);
+            assert!(viewed.stderr.contains(place), "{file}: {}", viewed.stderr);
+        }
+        for text in ["one", "two", "three"] {
+            assert!(viewed.stdout.contains(text), "{file}: {}", viewed.stdout);
+        }
+    }
+    // A formatted document is one conversation, and has one error.
+    let formatted = "{\n  \"messages\": [\n    {\"role\": \"user\", \"content\": \"a\"},\n    \
+        {\"role\": \"user\", \"content\": \"b\"}\n  ]\n";
+    std::fs::write(folder.path().join("one.json"), formatted).unwrap();
+    let checked = run(folder.path(), ["check", "one.json"]);
+    assert!(checked.stderr.contains(": 1 error,"), "{}", checked.stderr);
+}
+
+#[test]
 fn an_unknown_shape_is_refused_with_its_keys() {
     let row = r#"{"instruct":"Translate","inputs":"chat","outputs":"cat"}"#;
     let folder = folder(&[

@@ -214,7 +214,7 @@ impl Checker<'_> {
         text: &[u8],
         format: Option<JsonFormat>,
     ) -> Result<(), CliError> {
-        for row in read_rows(text, format) {
+        for row in read_rows(name, text, format) {
             let source = Source::fragment(name, row.text, row.origin);
             let mut reported: Vec<Diagnostic> = Vec::new();
             for read in row.conversations {

@@ -35,16 +35,16 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
     }
     let (name, bytes) = read_file(&arguments.file)?;
     let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
-    let sections = sections(&name, path, bytes, arguments)?;
-    let is_one = sections.len() == 1;
-    for (index, section) in sections.iter().enumerate() {
+    let read = sections(&name, path, bytes, arguments)?;
+    let is_one = read.sections.len() == 1 && read.sections[0].label == name;
+    for (index, section) in read.sections.iter().enumerate() {
         let label = (!is_one).then_some(section.label.as_str());
         match print_section(section, label, index > 0, arguments) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
             printed => ignore_broken_pipe(printed).map(drop)?,
         }
     }
-    Ok(Exit::Done)
+    Ok(read.exit())
 }
 
 /// One conversation of a file.
@@ -52,6 +52,23 @@ struct Section {
     /// The name of the file, with a line if it has several conversations.
     label: String,
     messages: Vec<Shown>,
+}
+
+/// The conversations of a file.
+struct Sections {
+    sections: Vec<Section>,
+    /// Whether every row was read without errors.
+    is_complete: bool,
+}
+
+impl Sections {
+    fn exit(&self) -> Exit {
+        if self.is_complete {
+            Exit::Done
+        } else {
+            Exit::UserCorrectable
+        }
+    }
 }
 
 /// Prints a conversation, under its label if it has one.
@@ -89,7 +106,12 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
             });
         let sections = match shown {
             Ok(None) => continue,
-            Ok(Some(sections)) => sections,
+            Ok(Some(read)) => {
+                if !read.is_complete {
+                    exit = read.exit();
+                }
+                read.sections
+            }
             Err(failure) => {
                 crate::terminal::report(&failure);
                 exit = failure.exit;
@@ -118,7 +140,7 @@ fn sections(
     path: Option<&Path>,
     bytes: Vec<u8>,
     arguments: &ViewArgs,
-) -> Result<Vec<Section>, CliError> {
+) -> Result<Sections, CliError> {
     let form = match arguments.from {
         Some(form) => Ok(form.document()),
         None => Form::of_document(path, &bytes),
@@ -127,7 +149,10 @@ fn sections(
         Ok(DocumentForm::Language(language)) => {
             let messages = messages(name, path, bytes, language, arguments)?;
             let label = name.to_owned();
-            Ok(vec![Section { label, messages }])
+            Ok(Sections {
+                sections: vec![Section { label, messages }],
+                is_complete: true,
+            })
         }
         Ok(DocumentForm::Json(_)) => {
             let format = arguments.from.and_then(Form::json);
@@ -143,14 +168,19 @@ fn json_sections(
     bytes: &[u8],
     format: Option<JsonFormat>,
     show_hidden: bool,
-) -> Vec<Section> {
+) -> Sections {
     let mut sections = Vec::new();
-    let rows = read_rows(bytes, format);
+    let mut is_complete = true;
+    let rows = read_rows(name, bytes, format);
     let is_one = rows.len() == 1;
     for row in rows {
         let source = Source::fragment(name, row.text, row.origin);
         for read in row.conversations {
             report(&source, &read.diagnostics);
+            is_complete &= !read.broken;
+            if read.broken && read.transcript.frames.is_empty() {
+                continue;
+            }
             let frames = read.transcript.frames.into_iter().map(shown_frame);
             let label = if is_one {
                 name.to_owned()
@@ -165,7 +195,10 @@ fn json_sections(
             });
         }
     }
-    sections
+    Sections {
+        sections,
+        is_complete,
+    }
 }
 
 fn messages(
