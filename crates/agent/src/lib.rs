@@ -76,7 +76,7 @@ pub use prompt::refine::{RefineError, RewriteMemory, refine_prompt};
 pub use prompt::scope::PromptScope;
 pub use prompt::source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
 pub use prompt::toolbox::toolbox;
-pub use prompt::variables::VariableValues;
+pub use prompt::variables::{VariableValues, environment_name};
 pub use record::agent_log::{AgentLog, AgentMessage, agent_messages};
 pub use record::entry::{RecordEntry, RecordKind};
 pub use record::evaluation_record::EvaluationRecord;

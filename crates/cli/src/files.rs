@@ -133,3 +133,9 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
         _ => PathBuf::from("."),
     }
 }
+
+/// Returns the error about a file without a conversation.
+pub(crate) fn empty_file(name: &str) -> CliError {
+    CliError::user("E-SOURCE-READ", format!("`{name}` is empty"))
+        .with_help("name a file that contains a conversation")
+}

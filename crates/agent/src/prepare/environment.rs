@@ -157,6 +157,11 @@ pub trait PrepareObserver: Send + Sync {
         let _ = what;
     }
 
+    /// A value of the environment has replaced the recorded value of a variable.
+    fn variable_replaced(&self, name: &str) {
+        let _ = name;
+    }
+
     /// A rule of the command has a pattern that matches no tool.
     fn unused_pattern(&self, pattern: &str) {
         let _ = pattern;

@@ -149,6 +149,9 @@ pub async fn load_prompt(
     } else {
         permissions
     };
+    for name in &prompt.variables.replaced {
+        environment.progress.variable_replaced(name);
+    }
     environment.progress.loaded(&prompt, scope.shell());
     Ok(LoadedPrompt {
         prompt,
@@ -300,7 +303,7 @@ async fn evaluate(scope: &PromptScope, source: &PromptSource) -> Result<Prompt, 
                 undeclared: undeclared.map(str::to_owned),
                 ..FilledVariables::default()
             };
-            Prompt::from_openchatml(&source.name, &source.text).with_variables(variables)
+            Prompt::from_openchatml(&source.name, &source.text).with_variables(Box::new(variables))
         }
     };
     let errors = prompt.diagnostics.iter().filter(|found| found.is_error());

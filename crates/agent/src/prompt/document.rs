@@ -35,7 +35,7 @@ pub struct Prompt {
     transcribed: Option<Box<Transcribed>>,
     /// Whether only causes that may pass prevented the responses of agents.
     is_transient: bool,
-    pub(crate) variables: FilledVariables,
+    pub(crate) variables: Box<FilledVariables>,
 }
 
 impl Prompt {
@@ -63,7 +63,7 @@ impl Prompt {
         self
     }
 
-    pub(crate) fn with_variables(mut self, variables: FilledVariables) -> Self {
+    pub(crate) fn with_variables(mut self, variables: Box<FilledVariables>) -> Self {
         self.variables = variables;
         self
     }
@@ -91,7 +91,7 @@ impl Prompt {
             reasoning_count,
             transcribed: None,
             is_transient: false,
-            variables: FilledVariables::default(),
+            variables: Box::default(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Prompt {
             reasoning_count: 0,
             transcribed: Some(Box::new(transcribed)),
             is_transient: false,
-            variables: FilledVariables::default(),
+            variables: Box::default(),
         }
     }
 

@@ -81,18 +81,22 @@ impl VariableValues {
         let mut values = BTreeMap::new();
         for variable in document.variables() {
             let name = &variable.name;
-            let in_environment = name.to_uppercase().replace('-', "_");
             let value = self
                 .set
                 .get(name)
                 .or_else(|| self.defaults.get(name))
-                .or_else(|| self.environment.get(&in_environment))
+                .or_else(|| self.environment.get(&environment_name(name)))
                 .or_else(|| self.recorded.get(name));
             if let Some(value) = value {
                 values.insert(name.clone(), value.clone());
             }
         }
         values
+    }
+
+    fn is_from_environment(&self, name: &str) -> bool {
+        let is_named = self.set.contains_key(name) || self.defaults.contains_key(name);
+        !is_named && self.environment.contains_key(&environment_name(name))
     }
 
     /// Returns a variable of the command that `declared` does not contain.
@@ -123,7 +127,7 @@ impl VariableValues {
     }
 
     /// Inserts the values into a document; returns errors for the missing ones.
-    pub(crate) fn fill(&self, document: &mut Document) -> (FilledVariables, Vec<Diagnostic>) {
+    pub(crate) fn fill(&self, document: &mut Document) -> (Box<FilledVariables>, Vec<Diagnostic>) {
         let declared = document.variables().map(|it| it.name.clone()).collect();
         let undeclared = self.undeclared(&declared).map(str::to_owned);
         let given = self.for_document(document);
@@ -136,6 +140,12 @@ impl VariableValues {
         // The last record counts.
         let recorded: BTreeMap<&str, &str> = recorded.collect();
         unrecorded.retain(|name, value| recorded.get(name.as_str()) != Some(&value.as_str()));
+        let replaced = given.iter().filter(|(name, value)| {
+            let earlier = recorded.get(name.as_str()).copied();
+            let earlier = self.recorded.get(*name).map(String::as_str).or(earlier);
+            self.is_from_environment(name) && earlier.is_some_and(|earlier| earlier != *value)
+        });
+        let replaced = replaced.map(|(name, _)| name.clone()).collect();
         let mut missing = document.missing_values(&values);
         let withheld = document.variables().filter(|variable| {
             let name = &variable.name;
@@ -151,11 +161,17 @@ impl VariableValues {
         let filled = FilledVariables {
             unrecorded,
             undeclared,
+            replaced,
             of_agents: BTreeMap::new(),
             for_agents: Arc::new(self.for_agents_of(document)),
         };
-        (filled, missing)
+        (Box::new(filled), missing)
     }
+}
+
+/// Returns the name of a variable in the environment, without its prefix.
+pub fn environment_name(name: &str) -> String {
+    name.to_uppercase().replace('-', "_")
 }
 
 /// The variables of an evaluated prompt.
@@ -165,6 +181,8 @@ pub(crate) struct FilledVariables {
     pub(crate) unrecorded: BTreeMap<String, String>,
     /// A variable of the command that the document does not declare.
     pub(crate) undeclared: Option<String>,
+    /// Variables with a value of the environment in place of the recorded one.
+    pub(crate) replaced: Vec<String>,
     /// Values of the caller for variables that agents declare.
     pub(crate) of_agents: BTreeMap<String, String>,
     /// The values for the agents of the prompt.

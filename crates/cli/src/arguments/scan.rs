@@ -43,6 +43,21 @@ fn family_parser() -> PossibleValuesParser {
 }
 
 impl ScanArgs {
+    /// Returns the fault of flags that contradict one another.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let both = self
+            .family
+            .iter()
+            .find(|name| self.no_family.contains(name));
+        match both {
+            Some(name) => Some(format!("--family {name} and --no-family {name} contradict")),
+            None if self.families() == TokenFamilies::NONE => {
+                Some("--no-family leaves no family to search for".to_owned())
+            }
+            None => None,
+        }
+    }
+
     /// Returns the families that are searched.
     pub(crate) fn families(&self) -> TokenFamilies {
         let is_wanted = |family: &TokenFamily| {

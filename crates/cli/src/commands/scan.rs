@@ -23,6 +23,10 @@ use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 const PIECE: usize = 64 * 1024;
 
 pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, CliError> {
+    if let Some(fault) = arguments.contradiction() {
+        return Err(CliError::new(Exit::Usage, "usage", fault)
+            .with_help("--family names families to search for, --no-family those to leave out"));
+    }
     let mut tally = Tally::default();
     for path in &arguments.paths {
         if path.as_os_str() == "-" {

@@ -69,7 +69,7 @@ fn lines(text: &[u8]) -> Vec<Span> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns whether at least half of the lines, and two of them, are rows on their own.
+/// Returns whether at least half of several lines are rows on their own.
 ///
 /// Lines of one formatted value are indented, or parts of it.
 fn are_mostly_rows(text: &[u8], lines: &[Span]) -> bool {

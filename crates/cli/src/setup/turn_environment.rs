@@ -17,6 +17,7 @@ use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
 use crate::setup::settings::{RunSettings, Settings};
+use crate::setup::variables::environment_variable;
 use crate::setup::{mcp, network, requirements, variables};
 use crate::terminal::{error_style, print_error};
 
@@ -111,6 +112,14 @@ impl PrepareObserver for PrepareReports {
 
     fn not_asked(&self, what: &str) {
         print_error(&format!("note: {}\n", escape_line(what)));
+    }
+
+    fn variable_replaced(&self, name: &str) {
+        print_error(&format!(
+            "note: the value of `{name}` is that of the environment ({}), not the recorded one; \
+             --var {name}=… takes precedence over both\n",
+            environment_variable(name)
+        ));
     }
 
     fn unused_pattern(&self, pattern: &str) {

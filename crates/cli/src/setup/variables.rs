@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use logue_agent::{VariableValues, read_bytes};
+use logue_agent::{VariableValues, environment_name, read_bytes};
 use serde_json::Value;
 
 use crate::arguments::VariableArgs;
@@ -31,6 +31,11 @@ pub(crate) fn variables(arguments: &VariableArgs) -> Result<VariableValues, CliE
         values.set(name, value);
     }
     Ok(values)
+}
+
+/// Returns the environment variable that sets a variable of a prompt.
+pub(crate) fn environment_variable(name: &str) -> String {
+    format!("{PREFIX}{}", environment_name(name))
 }
 
 fn file(path: &Path) -> Result<Vec<(String, String)>, CliError> {

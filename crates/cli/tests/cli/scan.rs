@@ -170,3 +170,15 @@ fn families_are_chosen() {
         2
     );
 }
+
+#[test]
+fn families_that_contradict_are_refused() {
+    let folder = folder(&[("a.txt", "a <|end|> b\n")]);
+    let scan = |flags: &[&str]| run(folder.path(), [&["scan", "a.txt"], flags].concat());
+    let ran = scan(&["--family", "llama", "--no-family", "llama"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let fault = "error[usage]: --family llama and --no-family llama contradict";
+    assert!(ran.stderr.contains(fault), "{}", ran.stderr);
+    let ran = scan(&["--family", "openchatml", "--no-family", "llama"]);
+    assert_ne!(ran.status, 2, "{}", ran.stderr);
+}

@@ -216,3 +216,32 @@ fn forms_that_are_only_read_are_no_output() {
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
+
+#[test]
+fn an_empty_file_is_named_as_such() {
+    let folder = folder(&[("empty.json", " \n")]);
+    for command in [
+        &["convert", "--to", "openai", "empty.json"][..],
+        &["tokens", "render", "empty.json"],
+    ] {
+        let ran = run(folder.path(), command);
+        assert_eq!(ran.status, 3, "{}", ran.stderr);
+        let fault = "error[E-SOURCE-READ]: `empty.json` is empty";
+        assert!(ran.stderr.contains(fault), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_remedy_for_a_control_token_in_harmony_text_works() {
+    let row = "{\"messages\":[{\"role\":\"user\",\"content\":\"a <|end|> b\"}]}";
+    let folder = folder(&[("row.json", row)]);
+    let ran = run(folder.path(), ["convert", "--to", "harmony", "row.json"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    let remedy = "remove it from the text, or render to ids (`logue tokens render`)";
+    assert!(ran.stderr.contains(remedy), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("escaped form"), "{}", ran.stderr);
+    let ran = run(folder.path(), ["tokens", "render", "row.json"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(folder.path(), ["tokens", "render", "--text", "row.json"]);
+    assert!(ran.stderr.contains(remedy), "{}", ran.stderr);
+}

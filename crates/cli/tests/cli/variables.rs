@@ -412,3 +412,43 @@ fn a_prompt_may_begin_with_a_variable() {
     );
     assert!(folder.path().join("out/p.json").is_file(), "{}", ran.stderr);
 }
+
+#[test]
+fn a_value_of_the_environment_that_replaces_a_record_is_named() {
+    let text = format!("{PROMPT}<var name=\"topic\" value=\"ice\"/>\n");
+    let folder = folder(&[("prompt.md", &text)]);
+    let server = serve();
+    let note = "note: the value of `topic` is that of the environment (LOGUE_VAR_TOPIC)";
+    let command = ["run", "--no-save", "prompt.md"];
+    for (value, is_noted) in [("snow", true), ("ice", false)] {
+        let ran = ask(
+            folder.path(),
+            &server,
+            &command,
+            &[("LOGUE_VAR_TOPIC", value)],
+        );
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains(note), is_noted, "{}", ran.stderr);
+    }
+    assert!(texts(&server, 0)[0].contains("snow"));
+    let named = [&command[..], &["--var", "topic=rain"]].concat();
+    let ran = ask(
+        folder.path(),
+        &server,
+        &named,
+        &[("LOGUE_VAR_TOPIC", "snow")],
+    );
+    assert!(!ran.stderr.contains(note), "{}", ran.stderr);
+    // A session keeps a record too.
+    let folder = crate::program::folder(&[("p.md", SESSION)]);
+    let first = ["send", "--agent", "p.md", "s", "a", "--var", "topic=ice"];
+    assert_eq!(ask(folder.path(), &server, &first, &[]).status, 0);
+    let again = ask(
+        folder.path(),
+        &server,
+        &["send", "s", "b"],
+        &[("LOGUE_VAR_TOPIC", "snow")],
+    );
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    assert!(again.stderr.contains(note), "{}", again.stderr);
+}

@@ -37,7 +37,7 @@ use crate::conversion::form::Conversation;
 use crate::conversion::in_memory::reason;
 use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
-use crate::files::{find_files, folder_of};
+use crate::files::{empty_file, find_files, folder_of};
 use crate::language::Language;
 use crate::setup::evaluation::{base_of, record_key};
 use crate::setup::variables::variables;
@@ -228,6 +228,7 @@ impl Converter<'_> {
                     return self.one(which, &rows::unknown(&shape), false).map(drop);
                 }
             },
+            None if bytes.trim_ascii().is_empty() => return Err(empty_file(&name)),
             None => return Err(unknown(&name)),
         };
         self.options.line = false;

@@ -26,7 +26,7 @@ use crate::arguments::RenderArgs;
 use crate::conversion::builtin_tools;
 use crate::conversion::form::{Conversation as Read, Form, looks_like_json};
 use crate::exit::{CliError, Exit};
-use crate::files::{folder_of, is_stdin, read_file};
+use crate::files::{empty_file, folder_of, is_stdin, read_file};
 use crate::setup::failures::rendered;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
@@ -175,6 +175,7 @@ fn read(
         Some(form) => form,
         // Reading it as a projection reports the errors in it.
         None if looks_like_json(bytes) => (Form::Projection(JsonFormat::OpenAi), false),
+        None if bytes.trim_ascii().is_empty() => return Err(empty_file(name)),
         None => return Err(unknown()),
     };
     let options = ConvertOptions::default().with_thinking(true);

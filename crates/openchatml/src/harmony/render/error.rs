@@ -86,14 +86,14 @@ impl std::fmt::Display for RenderError {
             Self::ControlToken { message, token } => write!(
                 f,
                 "message {}: its text holds `{token}`, which a model would take for a real token \
-                 however it is escaped; render to ids, or ask for the escaped form if no model \
-                 reads it",
+                 however it is escaped; remove it from the text, or render to ids (`logue tokens \
+                 render`), where no text is a token",
                 message + 1
             ),
             Self::BracketAtEnd { message } => write!(
                 f,
                 "message {}: its text ends in `<`, which would escape the token that ends it; \
-                 render to ids, or ask for the escaped form if no model reads it",
+                 add a space after it, or render to ids (`logue tokens render`)",
                 message + 1
             ),
         }
