@@ -16,9 +16,37 @@ use crate::import::classify::{ImportPlace, classify};
 use crate::import::expanded::{ExpandedDocument, ImportTarget, SourcePart};
 use crate::syntax::builder::parse;
 use crate::syntax::fragment::parse_fragment;
+use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
 use crate::syntax::tree::Tree;
 use crate::syntax::whitespace::is_blank;
 use crate::world::port::{ImportRequest, World};
+
+/// Returns a warning about a comment without its end, which is text in a fragment.
+///
+/// Prose may mention the beginning of a comment, so it is not an error there; after a backtick it is
+/// a mention.
+fn unterminated_comment(tree: &Tree<'_>) -> Option<Diagnostic> {
+    let text = tree.source();
+    let end = text.rfind(COMMENT_CLOSE).unwrap_or_default();
+    let mut in_text = tree.tokens().filter(|token| token.kind == TokenKind::Text);
+    let start = in_text.find_map(|token| {
+        let from = token.span.start.max(end);
+        let found = text.get(from..token.span.end)?.match_indices(COMMENT_OPEN);
+        let mut starts = found.map(|(at, _)| from + at);
+        starts.find(|start| {
+            !text
+                .get(..*start)
+                .is_some_and(|before| before.ends_with('`'))
+        })
+    })?;
+    let span = Span::new(start, start + COMMENT_OPEN.len());
+    let message = "the comment has no end, so it is sent to the model as text";
+    Some(
+        Diagnostic::warning(DiagnosticCode::MdUnterminatedComment, message, span)
+            .with_expected("`-->` after the comment")
+            .with_help("write `-->` after it, or `RAW|<!--|RAW` if it is text"),
+    )
+}
 
 /// Maximum nesting depth of imports.
 pub const MAX_IMPORT_DEPTH: usize = 64;
@@ -244,7 +272,14 @@ impl Loader<'_, '_> {
                 items.retain(|item| !matches!(item, ContentItem::Text(_)));
                 items
             }
-            ImportTarget::Fragment(part) => self.read(part, parse_fragment, fragment),
+            ImportTarget::Fragment(part) => {
+                self.read(part, parse_fragment, |tree, findings, base| {
+                    if let Some(found) = unterminated_comment(tree) {
+                        findings.push(found);
+                    }
+                    fragment(tree, findings, base)
+                })
+            }
         };
         out.extend(self.items(items));
         self.stack.pop();

@@ -30,6 +30,46 @@ fn a_prompt_of_several_files_is_one_prompt() {
 }
 
 #[test]
+fn a_comment_without_end_in_an_imported_text_is_a_warning_at_its_place() {
+    let folder = folder(&[
+        (
+            "prompt.md",
+            "<system><import src=\"rules.md\"/></system>\n<user>hello</user>\n",
+        ),
+        (
+            "rules.md",
+            "Be <!-- really --> brief.\nRAW|<!--|RAW\nAnd <!-- kind\n",
+        ),
+    ]);
+    let place = "rules.md:3:5";
+    let fault = "warning[E-MD-UNTERMINATED-COMMENT]: the comment has no end";
+    let checked = run(folder.path(), ["check", "prompt.md"]);
+    assert_eq!(checked.status, 0, "{}", checked.stderr);
+    assert!(checked.stderr.contains(fault), "{}", checked.stderr);
+    assert!(checked.stderr.contains(place), "{}", checked.stderr);
+    assert!(
+        checked.stderr.ends_with("1 warning\n"),
+        "{}",
+        checked.stderr
+    );
+    let reply = Reply::Answer(Answer::text("ok"));
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", server.base_url()).args([
+        "run",
+        "--no-save",
+        "-m",
+        "m",
+        "prompt.md",
+    ]);
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains(fault), "{}", ran.stderr);
+    let sent = server.received()[0].body["messages"][0]["content"].clone();
+    assert_eq!(sent, "Be  brief.\n<!--\nAnd <!-- kind\n");
+}
+
+#[test]
 fn an_error_in_an_imported_file_is_shown_there() {
     let folder = folder(&[
         (
