@@ -177,7 +177,10 @@ fn a_recording_has_the_edit_and_plays_it() {
     for (word, status) in [("stage", 0), ("other", 3)] {
         let mut command = with_editor(folder.path(), &server, word);
         let name = format!("{word}.md");
-        std::fs::copy(folder.path().join("q.md"), folder.path().join(&name)).unwrap();
+        // The transcript begins with the prompt.
+        for target in ["p.md", name.as_str()] {
+            std::fs::copy(folder.path().join("q.md"), folder.path().join(target)).unwrap();
+        }
         command.args(["-m", "replay:r.ocml", "-o", &name]);
         let mut screen = Screen::start(&mut command);
         screen.expect("Run deploy? ");

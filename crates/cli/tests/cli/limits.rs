@@ -126,7 +126,7 @@ fn the_last_event_counts_what_agents_used_and_what_it_cost() {
     let events = reported_events(&ran);
     let last = events.last().unwrap();
     assert_eq!(last["event"], "turn.completed");
-    assert_eq!(last["requests"], 2, "the run's own");
+    assert_eq!(last["requests"], 4, "the run's own and the agent's");
     assert_eq!(
         last["usage"],
         json!({"input_tokens": 4 * INPUT, "output_tokens": 4 * OUTPUT})

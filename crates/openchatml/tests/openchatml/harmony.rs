@@ -333,7 +333,8 @@ proptest! {
             match head.role {
                 FrameRole::User => prop_assert!(head.channel.is_none() || head.known_channel() == Channel::Final),
                 FrameRole::Assistant => prop_assert!(head.known_channel() == Channel::Final
-                    || head.intent.as_deref() == Some("preamble")),
+                    || head.intent.as_deref() == Some("preamble")
+                    || message.is_preamble()),
                 _ => prop_assert!(false, "{message:?}"),
             }
         }
