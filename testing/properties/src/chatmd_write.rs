@@ -99,7 +99,7 @@ impl Values {
             name: name.unwrap_or_default(),
             custom: which & (1 << 5) != 0,
             external,
-            temperature: temperature.parse().unwrap_or(f64::NAN),
+            temperature: temperature.parse().map_or(f64::NAN, f64::abs),
             payload: String::from_utf8_lossy(input.rest()).into_owned(),
         }
     }
@@ -137,7 +137,7 @@ impl Values {
             _ => write::config(
                 &write::ConfigRecord::default()
                     .with_model(self.name.as_str())
-                    .with_max_tokens(self.call.len() as u64)
+                    .with_max_tokens(self.max_tokens())
                     .with_temperature(self.temperature)
                     .with_reasoning_effort(id),
             ),
@@ -180,13 +180,18 @@ impl Values {
             Element::Config(config) => {
                 assert_eq!(self.tag, Tag::Config);
                 assert_eq!(config.model.as_ref(), Some(&self.name));
-                assert_eq!(config.max_tokens, Some(self.call.len() as u64));
+                assert_eq!(config.max_tokens, Some(self.max_tokens()));
                 let temperature = Some(self.temperature).filter(|value| value.is_finite());
                 assert_eq!(config.temperature, temperature);
                 assert_eq!(config.reasoning_effort, self.id);
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A limit of 0 is refused.
+    fn max_tokens(&self) -> u64 {
+        self.call.len() as u64 + 1
     }
 
     fn assert_payload(&self, content: &[ContentItem]) {
