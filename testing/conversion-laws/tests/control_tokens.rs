@@ -263,21 +263,16 @@ fn difference(
     let read = if is_divided { outward } else { messages };
     let has = |kind: LossKind| losses.iter().any(|loss| loss.kind == kind);
     // A name that no header can hold is left out.
-    let is_nameless = |frame: &FrameBuf| frame.role == FrameRole::User && frame.name.is_none();
-    let unnamed = |transcript: &Transcript| {
-        let mut transcript = transcript.clone();
-        let users = transcript.frames.iter_mut();
-        let users = users.filter(|frame| frame.role == FrameRole::User);
-        users.for_each(|frame| frame.name = None);
-        transcript
-    };
-    let drops_name = has(LossKind::NameDropped) && hostile.frames.iter().any(is_nameless);
-    let is_same = if drops_name {
-        read(&unnamed(plain), token) == read(&unnamed(hostile), "")
-    } else {
-        read(plain, token) == read(hostile, "")
-    };
-    if !is_same {
+    let mut plain = plain.clone();
+    if has(LossKind::NameDropped) {
+        for (frame, hostile) in plain.frames.iter_mut().zip(&hostile.frames) {
+            if frame.role == FrameRole::User && hostile.name.is_none() {
+                frame.name = None;
+            }
+        }
+    }
+    let plain = &plain;
+    if read(plain, token) != read(hostile, "") {
         return Some("messages");
     }
     // TypeScript and function lists cannot state every name and comment.

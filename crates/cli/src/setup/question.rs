@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use chatmd::{BUILTINS, BuiltinDeclaration, write as element};
 use logue_agent::Redaction;
+use logue_source::escape_line;
 use serde_json::{Value, json};
 
 use crate::exit::{CliError, Exit};
@@ -40,9 +41,17 @@ impl Question {
             // The session stores it.
             prompt.push_str(&element::system(&redaction.text(system)));
         }
-        let directory = std::env::current_dir().map_err(|error| {
+        let directory = std::env::current_dir().and_then(|path| path.canonicalize());
+        let directory = directory.map_err(|error| {
             CliError::user("E-SOURCE-READ", format!("no current directory: {error}"))
         })?;
+        if directory.to_str().is_none() {
+            let message =
+                "the path of the current directory is not UTF-8, so no session can keep it";
+            return Err(
+                CliError::user("E-SOURCE-NOT-UTF8", message).with_help("ask in another directory")
+            );
+        }
         Ok(Self { prompt, directory })
     }
 
@@ -71,6 +80,20 @@ impl Question {
             prompt: text("prompt")?.to_owned(),
             directory: text("directory")?.into(),
         })
+    }
+
+    /// Checks that the directory is still the one of the first question.
+    ///
+    /// Its path had no links then, so a link in it leads to another directory.
+    pub(crate) fn check_directory(&self) -> Result<(), CliError> {
+        let real = self.directory.canonicalize();
+        if real.is_ok_and(|real| real == self.directory) {
+            return Ok(());
+        }
+        let shown = escape_line(&self.directory.to_string_lossy()).into_owned();
+        let message = format!("{shown}: the directory of the question is gone or another one");
+        Err(CliError::user("E-OUTSIDE-ROOTS", message)
+            .with_help("bring the directory back, or ask again without --continue"))
     }
 
     /// Returns the label of a session.

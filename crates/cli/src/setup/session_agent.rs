@@ -196,7 +196,10 @@ impl Agent {
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
         let input = match &self.prompt {
             AgentPrompt::File(file) => Input::for_agent(file)?,
-            AgentPrompt::Question(question) => Input::for_question(question),
+            AgentPrompt::Question(question) => {
+                question.check_directory()?;
+                Input::for_question(question)
+            }
         };
         if input.language == Language::Openchatml {
             let message = format!("`{}` is a transcript, not an agent's prompt", input.name);

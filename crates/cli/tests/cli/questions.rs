@@ -195,6 +195,13 @@ fn a_tool_asks_first_and_acts_where_the_question_was_asked() {
     );
     assert_eq!(std::fs::read_to_string(here.join("new.txt")).unwrap(), "x");
     assert!(!elsewhere.join("new.txt").exists());
+    // A link in its place is another directory.
+    std::fs::rename(&here, folder.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &here).unwrap();
+    let ran = command(&elsewhere, &["ask", "-c", "again"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("gone or another one"), "{}", ran.stderr);
+    assert_eq!(server.received().len(), 2);
 }
 
 #[test]
