@@ -161,8 +161,18 @@ fn append(transcript: &Path, lines: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => folder.create_file(&name, true)?,
         Err(error) => return Err(error),
     };
-    file.seek(SeekFrom::End(0))?;
-    file.write_all(lines.as_bytes())
+    let end = file.seek(SeekFrom::End(0))?;
+    if end > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            // A killed process left a part of a line.
+            file.write_all(b"\n")?;
+        }
+    }
+    file.write_all(lines.as_bytes())?;
+    file.sync_data()
 }
 
 fn file_name(transcript: &Path) -> OsString {

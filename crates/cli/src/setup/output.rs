@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use logue_agent::{Listener, ResponseProjection, TurnEvent, TurnReport, is_pending};
+use logue_agent::{AgentLog, Listener, ResponseProjection, TurnEvent, TurnReport, is_pending};
 use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::JsonEvents;
 use crate::exit::{CliError, Exit};
+use crate::setup::evaluation::not_kept;
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
 use crate::terminal::{print_error, print_part};
@@ -43,6 +44,8 @@ pub(crate) struct Output {
     /// A pipe receives only the turn's answer, so text is withheld until no tool call follows it.
     streams: bool,
     state: Mutex<State>,
+    /// The log of agents whose error is reported at the end.
+    agents: OnceLock<Arc<AgentLog>>,
 }
 
 #[derive(Default)]
@@ -72,6 +75,7 @@ impl Output {
             animated,
             streams: json || io::stdout().is_terminal(),
             state: Mutex::default(),
+            agents: OnceLock::new(),
         }
     }
 
@@ -140,6 +144,11 @@ impl Output {
         } else {
             print_error(&format!("new session: {}\n", escape_line(session)));
         }
+    }
+
+    /// Keeps the log of agents, to report its error at the end. A command has one.
+    pub(crate) fn keep_agents(&self, agents: Arc<AgentLog>) {
+        drop(self.agents.set(agents));
     }
 
     /// Reports the session of a question.
@@ -302,6 +311,9 @@ impl Output {
     pub(crate) fn finish(&self) {
         self.clear_spinner();
         self.end_line();
+        if let Some(error) = self.agents.get().and_then(|agents| agents.take_error()) {
+            not_kept(&error);
+        }
     }
 
     /// Returns the error of standard output, if any; a closed pipe is not an error.

@@ -247,7 +247,9 @@ impl Agent {
             let log = AgentLog::new(&file, redaction, Arc::clone(&environment.listener));
             // The transcript exists, and its turn was accepted before it waited.
             log.begin();
-            environment.listener = Arc::new(log);
+            let log = Arc::new(log);
+            command.output.keep_agents(Arc::clone(&log));
+            environment.listener = log;
         }
         let mut source = input.source(history)?;
         source.record = match input.transcript_path() {

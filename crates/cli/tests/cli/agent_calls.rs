@@ -172,8 +172,8 @@ fn secrets_of_agents_are_not_kept() {
     );
 }
 
-#[test]
-fn calls_after_an_approval_are_kept_too() {
+/// Approves a call of an agent after `prepare` changed the folder.
+fn approved(prepare: impl FnOnce(&Path)) -> (tempfile::TempDir, Ran) {
     let folder = files(
         "<config model=\"m\"/>\n<tool name=\"helper\" agent=\"agent.md\" local/>\n<user>go</user>\n",
     );
@@ -194,6 +194,7 @@ fn calls_after_an_approval_are_kept_too() {
     let list = ask(folder.path(), &server, &["sessions", "list", "--json"]);
     let waiting: Value = serde_json::from_str(list.stdout.lines().next().unwrap()).unwrap();
     let id = waiting["suspended"][0].as_str().unwrap().to_owned();
+    prepare(folder.path());
     let ran = ask(folder.path(), &server, &["signal", &id, "--approve"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
@@ -201,6 +202,34 @@ fn calls_after_an_approval_are_kept_too() {
         "{}",
         ran.stderr
     );
+    (folder, ran)
+}
+
+#[test]
+fn calls_after_an_approval_are_kept_too() {
+    let (folder, ran) = approved(|_| {});
     let log = fs::read_to_string(folder.path().join(LOG)).unwrap();
     assert_eq!(log.lines().count(), 3, "{log}");
+    assert!(!ran.stderr.contains("are not kept"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_line_that_was_cut_damages_no_other() {
+    let (folder, _) = approved(|folder| {
+        fs::create_dir_all(folder.join(".chatmd")).unwrap();
+        fs::write(folder.join(LOG), "{\"agent\":\"a").unwrap();
+    });
+    let log = fs::read_to_string(folder.path().join(LOG)).unwrap();
+    let lines = log.lines().map(serde_json::from_str::<Value>);
+    assert_eq!(lines.flatten().count(), 3, "{log}");
+}
+
+#[test]
+fn a_decision_reports_calls_that_are_not_kept() {
+    let (_folder, ran) = approved(|folder| fs::create_dir_all(folder.join(LOG)).unwrap());
+    assert!(
+        ran.stderr.contains("calls of agents are not kept"),
+        "{}",
+        ran.stderr
+    );
 }
