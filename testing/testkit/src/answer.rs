@@ -88,11 +88,7 @@ impl Answer {
             "tool_calls"
         };
         events.push(chunk(&json!({}), Some(reason)));
-        events.push(
-            json!({"object": "chat.completion.chunk", "choices": [],
-                "usage": {"prompt_tokens": 11, "completion_tokens": 7}})
-            .to_string(),
-        );
+        events.push(usage());
         events.push("[DONE]".to_owned());
         let mut bytes = b": keep-alive\n\n".to_vec();
         for event in events {
@@ -101,6 +97,29 @@ impl Answer {
         }
         bytes
     }
+}
+
+/// Returns the event of a piece of text.
+pub fn text_delta(text: &str) -> Vec<u8> {
+    event(&chunk(&json!({"content": text}), None))
+}
+
+/// Returns the events that end a stream, with the usage of [`Answer::stream`].
+pub fn end_of_stream() -> Vec<u8> {
+    let mut bytes = event(&chunk(&json!({}), Some("stop")));
+    bytes.extend(event(&usage()));
+    bytes.extend(event("[DONE]"));
+    bytes
+}
+
+fn event(data: &str) -> Vec<u8> {
+    format!("data: {data}\n\n").into_bytes()
+}
+
+fn usage() -> String {
+    json!({"object": "chat.completion.chunk", "choices": [],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7}})
+    .to_string()
 }
 
 fn chunk(delta: &Value, finish_reason: Option<&str>) -> String {

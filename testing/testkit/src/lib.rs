@@ -9,14 +9,16 @@
 
 mod answer;
 mod completion;
+mod gate;
 pub mod mcp;
 mod random;
 mod server;
 pub mod soak;
 mod stalling;
 
-pub use answer::Answer;
+pub use answer::{Answer, end_of_stream, text_delta};
 pub use completion::{Completion, Wire};
+pub use gate::Gate;
 pub use random::Random;
 pub use server::{Delivery, ModelServer, Received, Reply};
 pub use stalling::{Stall, StallingServer};

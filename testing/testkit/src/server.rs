@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{Answer, Completion, Random};
+use crate::{Answer, Completion, Gate, Random};
 
 /// The chunking of a response.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,9 @@ pub enum Reply {
     Cut(Vec<u8>),
     /// Sends the first bytes of a stream, then the second ones without end.
     Endless(Vec<u8>, Vec<u8>),
+    /// Sends the first bytes of a stream, each later piece after a permit, and closes the connection
+    /// after the last one.
+    Gated(Vec<Vec<u8>>, Gate),
     /// Accepts the request and never responds.
     Silent,
 }
@@ -202,6 +205,16 @@ fn answer(
                 send_chunk(&mut stream, again)?;
             }
             Ok(())
+        }
+        Reply::Gated(pieces, gate) => {
+            stream.write_all(STREAM_HEAD)?;
+            for (at, piece) in pieces.iter().enumerate() {
+                if at > 0 && !gate.pass(|| stop.load(Ordering::SeqCst)) {
+                    return Ok(());
+                }
+                send_chunk(&mut stream, piece)?;
+            }
+            stream.write_all(b"0\r\n\r\n")
         }
         Reply::Silent => {
             while !stop.load(Ordering::SeqCst) {

@@ -68,6 +68,9 @@ impl TurnCommand<'_> {
             .max_agent_depth
             .unwrap_or(settings.run.max_agent_depth);
         environment.routing = settings.run.routing.clone();
+        if model_args.response.schema.is_some() {
+            output.print_answer_only();
+        }
         environment.requirements = requirements::requirements(&model_args.response)?;
         environment.variables = Arc::new(variables::variables(&model_args.variables)?);
         environment.redaction = settings.redaction.clone();

@@ -80,6 +80,7 @@ mod sessions;
 mod settings;
 mod shapes;
 mod signal;
+mod streamed;
 mod suspended_server;
 mod telemetry;
 mod tokens;

@@ -299,34 +299,6 @@ fn output_that_cannot_be_written_is_told_once_the_turn_is_safe() {
 }
 
 #[test]
-fn only_the_answer_goes_into_a_pipe() {
-    let call = Answer::text("Let me look.").with_call("c", "read_file", "{\"file\":\"prompt.md\"}");
-    let replies = vec![
-        Reply::Answer(call),
-        Reply::Answer(Answer::text("There it is.")),
-    ];
-    let server = ModelServer::start(replies, Delivery::Random(1)).unwrap();
-    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
-    let folder = folder(&[("prompt.md", prompt)]);
-    let ran = run(
-        folder.path(),
-        [
-            "run",
-            "--no-save",
-            "--base-url",
-            &server.base_url(),
-            "prompt.md",
-        ],
-    );
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (0, "There it is.\n"),
-        "{}",
-        ran.stderr
-    );
-}
-
-#[test]
 fn the_echo_model_repeats() {
     let folder = folder(&[("prompt.md", "<config model=\"echo:\"/>\n")]);
     let ran = run(folder.path(), ["run", "prompt.md", "hello", "there"]);

@@ -1,5 +1,9 @@
 //! The output of a run: the answer, progress, or JSON events.
 
+mod events;
+mod parts;
+mod progress;
+
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -10,27 +14,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logue_agent::{AgentLog, Listener, ResponseProjection, TurnEvent, TurnReport, is_pending};
 use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
-use logue_message::{ChatMessage, Role, ToolCall};
+use logue_message::{ChatMessage, Role};
 use logue_model::FinishReason;
-use logue_source::{
-    UntrustedEscaper, escape_json, escape_line, escape_untrusted, excerpt, quote_word,
-};
-use logue_tools::{APPROVAL_STALE, ARGUMENTS_REDACTED};
+use logue_source::{UntrustedEscaper, escape_line, escape_untrusted, quote_word};
 use openchatml::stream::{Audience, ResponseEvent};
 use serde_json::{Value, json};
 
+use self::events::{cost, json_event, usage};
+use self::parts::{TextParts, TextPiece};
+use self::progress::{described, is_refused, shown_wait, warn_of_cut, without_effect};
 use crate::arguments::JsonEvents;
 use crate::exit::{CliError, Exit};
 use crate::setup::evaluation::not_kept;
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
 use crate::terminal::{print_error, print_part};
-
-/// The characters of a call's arguments in a progress line.
-const ARGUMENTS: usize = 60;
-
-/// The characters of a failed call's result in a warning.
-const REASON: usize = 300;
 
 /// The listener of a run.
 pub(crate) struct Output {
@@ -39,10 +37,8 @@ pub(crate) struct Output {
     responses: Option<Mutex<ResponseProjection>>,
     /// Whether standard error is a terminal that can show a spinner.
     animated: bool,
-    /// Whether text is shown as it arrives.
-    ///
-    /// A pipe receives only the turn's answer, so text is withheld until no tool call follows it.
-    streams: bool,
+    /// Whether standard output is a terminal.
+    is_terminal: bool,
     state: Mutex<State>,
     /// The log of agents whose error is reported at the end.
     agents: OnceLock<Arc<AgentLog>>,
@@ -58,6 +54,10 @@ struct State {
     mid_line: bool,
     /// Whether the turn's answer was shown.
     answered: bool,
+    /// Whether only the answer is printed, without the text before tool calls.
+    is_answer_only: bool,
+    /// The parts of the printed text.
+    parts: TextParts,
     /// Escapes the text for a terminal.
     escaper: UntrustedEscaper,
     /// The ids of the calls that this command approves.
@@ -73,7 +73,7 @@ impl Output {
             json,
             responses: None,
             animated,
-            streams: json || io::stdout().is_terminal(),
+            is_terminal: io::stdout().is_terminal(),
             state: Mutex::default(),
             agents: OnceLock::new(),
         }
@@ -200,6 +200,11 @@ impl Output {
                 escape_line(signal_id)
             ));
         }
+    }
+
+    /// Prints only the answer into a pipe, without the text before tool calls.
+    pub(crate) fn print_answer_only(&self) {
+        self.state().is_answer_only = true;
     }
 
     /// Sets the calls that this command approves; a failure of one is reported.
@@ -341,6 +346,35 @@ impl Output {
         state.mid_line = !text.ends_with('\n');
     }
 
+    /// Returns whether text is printed as it arrives.
+    fn streams(&self) -> bool {
+        self.is_terminal || !self.state().is_answer_only
+    }
+
+    /// Prints a piece of the model's text.
+    fn write_part(&self, text: &str) {
+        let Some(piece) = self.state().parts.piece(text) else {
+            return;
+        };
+        self.clear_spinner();
+        match piece {
+            TextPiece::First { text, follows_part } => {
+                self.end_line();
+                // In a pipe a blank line separates the parts.
+                let is_separated = follows_part && !self.is_terminal;
+                let separator = if is_separated { "\n" } else { "" };
+                self.write(&format!("{separator}{text}"));
+            }
+            TextPiece::Next => self.write(text),
+        }
+    }
+
+    /// Ends the part of the model's text and its line.
+    fn end_part(&self) {
+        self.end_line();
+        self.state().parts.end();
+    }
+
     fn end_line(&self) {
         let mid_line = self.state().mid_line;
         if mid_line {
@@ -379,18 +413,15 @@ impl Output {
                 self.end_line();
                 self.busy(format!("calling {}", escape_line(&name)));
             }
-            TurnEvent::Delta(text) if self.streams => {
-                self.clear_spinner();
-                self.write(&text);
-            }
+            TurnEvent::Delta(text) if self.streams() => self.write_part(&text),
             TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
                 self.clear_spinner();
                 let is_answer = message.tool_calls.is_empty();
-                if !self.streams && is_answer {
-                    self.write(&message.text());
+                if !self.streams() && is_answer {
+                    self.write_part(&message.text());
                 }
                 self.state().answered |= is_answer;
-                self.end_line();
+                self.end_part();
             }
             TurnEvent::Unchecked { tool, why } => {
                 self.clear_spinner();
@@ -443,48 +474,6 @@ impl Output {
             spinner.finish_and_clear();
         }
     }
-
-    fn emit_event(&self, event: TurnEvent) {
-        let (agent, event) = match event {
-            TurnEvent::OfAgent { agent, event } => (Some(agent), *event),
-            event => (None, event),
-        };
-        let mut line = match event {
-            TurnEvent::Retrying {
-                attempt,
-                wait,
-                category,
-                message,
-            } => json!({"event": "model.retry", "attempt": attempt,
-                "wait_seconds": wait.as_secs_f64(), "category": category, "message": message}),
-            TurnEvent::Reasking { reason } => {
-                json!({"event": "model.schema_retry", "reason": reason})
-            }
-            TurnEvent::Unchecked { tool, why } => {
-                json!({"event": "tool.schema_unavailable", "name": tool, "reason": why})
-            }
-            TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
-                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
-            TurnEvent::ToolEnded { call, ok, text, .. } => json!({"event": "tool.result",
-                "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
-            // The text of an agent is not shown to the user.
-            _ if agent.is_some() => return,
-            TurnEvent::Delta(text) => json!({"event": "response.delta", "text": text}),
-            TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
-                let text = message.text();
-                if text.is_empty() {
-                    return;
-                }
-                json!({"event": "message.completed", "role": "assistant", "content": text})
-            }
-            _ => return,
-        };
-        if let (Some(agent), Some(event)) = (agent, line.as_object_mut()) {
-            let place = json!({"src": agent.src, "call_id": agent.call_id, "depth": agent.depth});
-            event.insert("agent".to_owned(), place);
-        }
-        self.emit(&line);
-    }
 }
 
 impl Listener for Output {
@@ -492,69 +481,11 @@ impl Listener for Output {
         if self.responses.is_some() {
             self.respond(|responses, mut out| responses.event(&event, &mut out));
         } else if self.json {
-            self.emit_event(event);
+            if let Some(line) = json_event(event) {
+                self.emit(&line);
+            }
         } else {
             self.show(event);
         }
     }
-}
-
-fn usage(report: &TurnReport) -> Option<Value> {
-    report.usage.map(
-        |usage| json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}),
-    )
-}
-
-/// Returns the cost of the turn in US dollars, without binary rounding errors.
-fn cost(report: &TurnReport) -> Option<f64> {
-    report.cost.map(|cost| (cost * 1e9).round() / 1e9)
-}
-
-/// Returns whether the code means that an approved call was not run.
-fn is_refused(code: Option<&str>) -> bool {
-    matches!(code, Some(APPROVAL_STALE | ARGUMENTS_REDACTED))
-}
-
-/// Warns that an approved call did not run, or failed.
-fn without_effect(name: &str, code: Option<&str>, text: &str) {
-    let reason = code.and_then(|code| text.split_once(code));
-    let reason = reason.map_or(text, |(_, reason)| reason.trim_start_matches(": "));
-    let what = if is_refused(code) {
-        "was not run"
-    } else {
-        "failed"
-    };
-    let code = code.map_or(String::new(), |code| format!("[{code}]"));
-    print_error(&format!(
-        "warning{code}: the approved call of {} {what}: {}\n",
-        escape_line(name),
-        excerpt(reason, REASON)
-    ));
-}
-
-fn warn_of_cut(cut: Option<FinishReason>) {
-    let why = match cut {
-        None => return,
-        Some(FinishReason::Length) => {
-            "it reached the length limit; raise `max_tokens` in <config/>"
-        }
-        Some(_) => "the server's filter ended it",
-    };
-    print_error(&format!("warning: the answer is incomplete: {why}\n"));
-}
-
-/// Formats a wait for people.
-fn shown_wait(wait: Duration) -> String {
-    format!("{:.1} s", wait.as_secs_f64())
-}
-
-/// Formats a call as one short line.
-fn described(call: &ToolCall) -> String {
-    let arguments = escape_json(call.arguments.as_str());
-    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short = match arguments.char_indices().nth(ARGUMENTS) {
-        Some((at, _)) => format!("{}…", &arguments[..at]),
-        None => arguments,
-    };
-    format!("{} {short}", escape_line(&call.name))
 }
