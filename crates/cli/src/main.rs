@@ -28,7 +28,7 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command, plain_error};
 use crate::commands::{
-    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, run, scan, send,
+    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, models, run, scan, send,
     sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
+        Command::Models(arguments) => models::models(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Completions(arguments) => generate::completions(arguments.shell),

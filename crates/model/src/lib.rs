@@ -71,8 +71,8 @@ pub use request::{ModelRequest, SamplingSettings, ToolChoice};
 pub use response::{FinishReason, ModelEvent, ModelResponse, Usage};
 pub use selection::ModelSelection;
 pub use server::{
-    EffortEncoding, ReasoningEvidence, ReasoningReplay, ServerKind, ServerProbe, ServerProfile,
-    ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
+    EffortEncoding, ListedModel, ReasoningEvidence, ReasoningReplay, ServerKind, ServerProbe,
+    ServerProfile, ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
 };
 pub use stream::{ResponseReader, SseDecoder, SseError};
 pub use wire::harmony::{HarmonyPrompt, HarmonyPromptOptions, HarmonyServer, PromptForm};

@@ -5,7 +5,7 @@ mod probe;
 mod profile;
 
 pub use kind::ServerKind;
-pub use probe::{ServerProbe, ServerReport};
+pub use probe::{ListedModel, ServerProbe, ServerReport};
 pub use profile::{
     EffortEncoding, ReasoningEvidence, ReasoningReplay, ServerProfile, StructuredOutputMode,
     SystemPlacement, ToolChoiceSupport,

@@ -6,11 +6,12 @@ use crate::arguments::StoreArgs;
 
 /// Check keys, model server, sandbox and store
 ///
-/// Prints a remedy for each finding and changes nothing. Only the list of models is requested from the
-/// model server. Exit status 8 if a finding prevents prompts from running.
+/// Prints a remedy for each finding and changes nothing, except with --fix. Only the list of models is
+/// requested from the model server. Exit status 8 if a finding prevents prompts from running.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue doctor\n  \
+    logue doctor --fix\n  \
     logue doctor -m gpt-4o\n  \
     logue doctor --offline --json")]
 pub(crate) struct DoctorArgs {
@@ -28,6 +29,12 @@ pub(crate) struct DoctorArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+
+    /// Write your first settings: a model of a server that answers
+    ///
+    /// An existing file and a configured model are not changed, and no key is written.
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) fix: bool,
 
     /// Skip all network requests
     #[arg(long)]

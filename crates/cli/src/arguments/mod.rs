@@ -13,6 +13,7 @@ mod explain;
 mod limits;
 mod mcp;
 mod model;
+mod models;
 mod permission;
 mod plain_error;
 mod response;
@@ -34,6 +35,7 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs, ServerAccessArgs};
 pub(crate) use model::ModelArgs;
+pub(crate) use models::ModelsArgs;
 pub(crate) use permission::{TrustAddArgs, TrustArgs, TrustCommand};
 pub(crate) use plain_error::plain_error;
 pub(crate) use response::ResponseArgs;
@@ -95,6 +97,7 @@ pub(crate) enum Command {
     /// Print the parsed form of a file as JSON
     #[command(subcommand)]
     Debug(DebugCommand),
+    Models(ModelsArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),

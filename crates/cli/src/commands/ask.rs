@@ -66,7 +66,8 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
                     .with_help("logue ask \"What is …?\""));
             }
             if let (Some(file), Some(question)) = (&arguments.save, &given) {
-                save(file, &question.to_file(model_args.model.as_deref(), &asked))?;
+                let model = settings.model.of_flag(model_args.model.as_deref());
+                save(file, &question.to_file(model.as_deref(), &asked))?;
             }
             let store = open(&arguments.store, settings)?;
             let (session, known) = if arguments.continues {

@@ -10,6 +10,7 @@ pub(crate) mod fix;
 pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod send;

@@ -19,6 +19,7 @@ pub(crate) mod prompt;
 pub(crate) mod question;
 pub(crate) mod requirements;
 pub(crate) mod server_access;
+pub(crate) mod server_list;
 pub(crate) mod session_agent;
 pub(crate) mod session_turn;
 pub(crate) mod settings;

@@ -32,7 +32,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
         Self {
-            account: account_of_flags(model_args.model.as_deref()),
+            account: account_of_flags(model_args.model.as_deref(), &settings.model),
             base_url: model_args.base_url.clone(),
             api_key: model_args.api_key.clone(),
             retries: model_args.response.retries,
@@ -142,7 +142,8 @@ fn model(
             (name, RecordingFiles::Any)
         }
     };
-    let account = ModelSelection::parse(&name).kind.account();
+    let full = connection.settings.of_flag(Some(&name));
+    let account = full.and_then(|name| ModelSelection::parse(&name).kind.account());
     let given = model_args.base_url.is_some() || model_args.api_key.is_some();
     if given && account.is_some_and(|account| account != connection.account) {
         let account = connection.account.name;
@@ -191,7 +192,11 @@ fn connect(
     files: RecordingFiles<'_>,
     connection: &Connection,
 ) -> Result<Model, CliError> {
-    let mut model = reach(name, files, connection)?;
+    // Only the user defines aliases, so the model of an alias may be any recording.
+    let mut model = match connection.settings.alias(name) {
+        Some(full) => reach(&full, RecordingFiles::Any, connection)?,
+        None => reach(name, files, connection)?,
+    };
     let mut budget = connection.settings.retry;
     if let Some(retries) = connection.retries {
         budget = budget.with_retries(retries);

@@ -49,6 +49,7 @@ mod leases;
 mod limits;
 mod mcp;
 mod missing_files;
+mod models;
 mod moved;
 mod network;
 mod newer_ochat;

@@ -20,9 +20,17 @@ pub(crate) fn strict(folder: &Path) -> Command {
     let names = std::env::vars_os().map(|(name, _)| name);
     for name in names.filter(|name| {
         let name = name.to_string_lossy();
-        ["LOGUE_", "OCHAT_", "OPENAI_", "OTEL_", "XDG_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+        [
+            "ANTHROPIC_",
+            "LOGUE_",
+            "OCHAT_",
+            "OLLAMA_",
+            "OPENAI_",
+            "OTEL_",
+            "XDG_",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
     }) {
         command.env_remove(name);
     }

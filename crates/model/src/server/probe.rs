@@ -20,8 +20,44 @@ use crate::{Category, ProviderError};
 pub struct ServerReport {
     /// The software and its version, if detected.
     pub software: Option<String>,
-    /// The model names in the order of the server's list.
-    pub models: Vec<String>,
+    /// The models in the order of the server's list.
+    pub models: Vec<ListedModel>,
+}
+
+/// A model in the list of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedModel {
+    /// The name in requests.
+    pub name: String,
+    /// The size of the context in tokens, if the server states it.
+    pub context_tokens: Option<u64>,
+}
+
+/// The JSON pointers to the size of the context, in order of precedence.
+///
+/// `OpenRouter`, vLLM, Groq, LM Studio and Mistral, Anthropic, and llama.cpp use them.
+const CONTEXT_FIELDS: &[&str] = &[
+    "/context_length",
+    "/max_model_len",
+    "/context_window",
+    "/max_context_length",
+    "/max_input_tokens",
+    "/meta/n_ctx",
+    "/meta/n_ctx_train",
+];
+
+impl ListedModel {
+    fn from_json(entry: &Value) -> Option<Self> {
+        let name = entry.get("id").or_else(|| entry.get("name"))?;
+        let mut sizes = CONTEXT_FIELDS
+            .iter()
+            .filter_map(|field| entry.pointer(field));
+        Some(Self {
+            name: name.as_str()?.to_owned(),
+            context_tokens: sizes.find_map(Value::as_u64).filter(|size| *size > 0),
+        })
+    }
 }
 
 /// The address of a server and the parameters of a probe.
@@ -122,11 +158,7 @@ impl ServerProbe {
             )
             .with_help("check the base URL; it often ends in `/v1`"));
         };
-        let name = |entry: &Value| {
-            let name = entry.get("id").or_else(|| entry.get("name"));
-            name.and_then(Value::as_str).map(str::to_owned)
-        };
-        let models = entries.iter().filter_map(name).collect();
+        let models = entries.iter().filter_map(ListedModel::from_json).collect();
         let mut software = from_header(&headers).or_else(|| from_list(entries));
         for VersionSource { path, field, name } in VERSION_SOURCES {
             if software.as_deref().is_some_and(|known| known != *name) {

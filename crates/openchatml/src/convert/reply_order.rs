@@ -178,6 +178,14 @@ impl<'t> Ordered<'t> {
         }
     }
 
+    /// Returns the index in the original of the frame at a place.
+    pub(crate) fn original(&self, place: usize) -> usize {
+        let order = self.order.as_ref();
+        order
+            .and_then(|order| order.get(place).copied())
+            .unwrap_or(place)
+    }
+
     /// Names the frames of the original in losses, and adds moved and completed ones.
     pub(crate) fn finish(&self, losses: &mut Vec<Loss>) {
         let completed = self.completed.iter().map(|at| {

@@ -135,11 +135,15 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         frame.call_id = None;
     }
     assign_ids(&mut frames);
+    let mut written = ordered.frames.to_vec();
     for (index, (frame, matched)) in transcript.frames.iter().zip(&frames).enumerate() {
         writer.out.index = index;
         if frame.role == FrameRole::Tool && frame.name.is_none() && matched.name.is_some() {
             writer.out.note(LossKind::Assigned, "its tool was assigned");
             let name = matched.name.clone();
+            if let Some(original) = written.get_mut(ordered.original(index)) {
+                original.name.clone_from(&name);
+            }
             writer.frame(&FrameBuf {
                 name,
                 ..frame.clone()
@@ -156,7 +160,8 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteRes
         text.push('\n');
     }
     ordered.finish(&mut writer.out.losses);
-    note_implied_ids(&ordered.frames, Pairing::Name, &mut writer.out.losses);
+    // Reading pairs replies by the names that were written.
+    note_implied_ids(&written, Pairing::Name, &mut writer.out.losses);
     let strict = options.strict;
     finish(
         writer.out,

@@ -1,9 +1,12 @@
 //! `logue doctor`: problems of this machine that would make a run fail, with remedies.
 //!
 //! Each check examines one subject and returns [`Finding`]s. A failing check does not stop the
-//! others. The checks create no files, change nothing, and cost nothing.
+//! others. The checks create no files, change nothing, and cost nothing. With `--fix`, the user's first
+//! settings are written before the checks.
 
+mod first_settings;
 mod folders;
+mod local;
 mod model;
 mod programs;
 mod sandbox;
@@ -80,6 +83,12 @@ impl Finding {
 pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
     let runtime = runtime()?;
     // Invalid settings are a finding; the other checks then use the defaults.
+    let fixed = match Settings::inspect() {
+        Ok(settings) if arguments.fix => {
+            Some(runtime.block_on(first_settings::write(arguments, &settings)))
+        }
+        _ => None,
+    };
     let (settings, mut findings) = match Settings::inspect() {
         Ok(settings) => {
             let found = settings::read(&settings);
@@ -87,7 +96,9 @@ pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
         }
         Err(failure) => (Settings::without_files(), vec![settings::broken(&failure)]),
     };
+    findings.extend(fixed);
     findings.extend(runtime.block_on(model::check(arguments, &settings)));
+    findings.extend(runtime.block_on(local::check(arguments, &settings)));
     findings.extend(runtime.block_on(folders::check(arguments, &settings)));
     findings.push(sandbox::check(&settings));
     findings.extend(programs::check());

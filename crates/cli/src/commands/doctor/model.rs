@@ -10,6 +10,7 @@ use logue_model::{
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
 use crate::counted::counted;
+use crate::setup::server_list::ServerAccess;
 use crate::setup::settings::Settings;
 use crate::setup::settings::accounts::account_of_flags;
 
@@ -25,7 +26,8 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         .model
         .clone()
         .or_else(|| settings.model.name.clone());
-    let selection = named.as_deref().map(ModelSelection::parse);
+    let full = settings.model.of_flag(named.as_deref());
+    let selection = full.as_deref().map(ModelSelection::parse);
     let mut findings = Vec::new();
     match (&named, &selection) {
         (Some(named), Some(selection)) => {
@@ -41,7 +43,8 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         }
         _ => findings.push(
             Finding::doubtful(MODEL, "no default model: each prompt must name one")
-                .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml"),
+                .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml")
+                .with_help("`logue doctor --fix` writes a model of a server that answers"),
         ),
     }
     let selected = selection.as_ref();
@@ -49,13 +52,17 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
     // Without a model, the default account is checked.
     let account = account.unwrap_or(ProviderAccount::OPENAI);
     // As in a run, the flags apply to the provider that -m names.
-    let ours = account == account_of_flags(arguments.model.as_deref());
+    let ours = account == account_of_flags(arguments.model.as_deref(), &settings.model);
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
-    let effective = settings.model.account(account);
-    let address = effective.base_url(base_url.as_deref());
-    let key = match effective.api_key(api_key.as_deref(), &address) {
-        Ok(key) => key,
+    let effective = ServerAccess::new(
+        account,
+        base_url.as_deref(),
+        api_key.as_deref(),
+        &settings.model,
+    );
+    let access = match effective {
+        Ok(access) => access,
         Err(failure) => {
             let finding = Finding::bad(KEY, failure.message);
             let help = failure.help.into_iter();
@@ -63,16 +70,17 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
             return findings;
         }
     };
-    let probe = ServerProbe::new(account.models_base_url(&address.url));
+    let probe = access.probe(TIMEOUT);
     if let Err(error) = probe.check_address() {
         findings.push(failed(Finding::bad, error, &probe.base_url));
         return findings;
     }
-    let is_local = is_local(&address.url);
-    let shown = redacted_base_url(&address.url);
-    findings.push(match &key {
+    let shown = access.shown();
+    findings.push(match &access.key {
         Some(_) => Finding::good(KEY, format!("key found for {shown}")),
-        None if is_local => Finding::good(KEY, "no key; servers on this machine require none"),
+        None if access.is_local => {
+            Finding::good(KEY, "no key; servers on this machine require none")
+        }
         None => Finding::bad(KEY, format!("no key for {shown}"))
             .with_help(format!(
                 "set {}, or `api_key_env` under [{}] in logue.toml",
@@ -83,21 +91,15 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
                 account.base_url_variable
             )),
     });
-    if key.as_deref().is_some_and(is_placeholder_key) {
+    if access.key.as_deref().is_some_and(is_placeholder_key) {
         let message = "the key is short or a common word, so messages of the server are shown as \
                        they are, even where they contain it";
         findings.push(Finding::doubtful(KEY, message));
     }
-    if arguments.offline {
-        return findings;
-    }
-    if key.is_none() && !is_local {
+    if arguments.offline || !access.may_answer() {
         // Without a key, the server would reject the request.
         return findings;
     }
-    let probe = probe
-        .with_headers(key.map_or_else(Vec::new, |key| account.headers_with_key(&key)))
-        .with_timeout(TIMEOUT);
     let wanted = selection
         .map(|selection| selection.model)
         .filter(|model| !model.is_empty());
@@ -120,24 +122,28 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
         }
     };
     let software = report.software.as_deref();
-    let count = report.models.len();
+    let names: Vec<&str> = report.models.iter().map(|model| &*model.name).collect();
+    let count = names.len();
     let mut message = format!("{url} answers: {}", software.unwrap_or("unknown software"));
     message.push_str(&format!(", {}", counted(count, "model")));
     let mut findings = vec![
         Finding::good(SERVER, message)
             .with_fact("url", url)
             .with_fact("software", software)
-            .with_fact("models", report.models.clone()),
+            .with_fact("models", names.clone()),
     ];
     if let Some(wanted) = wanted
         && count > 0
-        && !report.models.iter().any(|model| is_same(model, wanted))
+        && !names.iter().any(|model| is_same(model, wanted))
     {
-        let some: Vec<&str> = report.models.iter().take(5).map(String::as_str).collect();
-        findings.push(
-            Finding::doubtful(MODEL, format!("the server does not list `{wanted}`"))
-                .with_help(format!("it lists {}", some.join(", "))),
-        );
+        let finding = Finding::doubtful(MODEL, format!("the server does not list `{wanted}`"));
+        findings.push(match chatmd::suggest(wanted, names.iter().copied()) {
+            Some(name) => finding.with_help(format!("did you mean `{name}`?")),
+            None => finding.with_help(format!(
+                "it lists {}; `logue models` prints all",
+                names.iter().take(5).copied().collect::<Vec<_>>().join(", ")
+            )),
+        });
     }
     findings
 }
@@ -171,24 +177,4 @@ fn recording(path: &str) -> Finding {
         Err(error) => Finding::bad(SERVER, format!("the recording {path}: {error}"))
             .with_help("`logue check` on the recording shows the place"),
     }
-}
-
-/// Returns whether an address is on this machine or in its network.
-///
-/// Such servers rarely require a key.
-fn is_local(url: &str) -> bool {
-    let host = url.split("://").nth(1).unwrap_or(url);
-    let host = host.split('/').next().unwrap_or(host);
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(rest),
-        None => host.split(':').next().unwrap_or(host),
-    };
-    if let Ok(address) = name.parse::<std::net::IpAddr>() {
-        return match address {
-            std::net::IpAddr::V4(address) => address.is_loopback() || address.is_private(),
-            std::net::IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
-        };
-    }
-    name == "localhost" || !name.contains('.') || name.rsplit('.').next() == Some("local")
 }

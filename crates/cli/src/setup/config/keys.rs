@@ -84,6 +84,7 @@ pub(crate) const KEYS: &[(&str, KeyClass)] = &[
     ("model.max_event_bytes", Limit(8 << 20)),
     ("model.harmony.prompt", Neutral),
     ("model.harmony.server", Neutral),
+    ("models.*", UserOnly),
     ("tools.roots", SomeGrant(root)),
     ("tools.concurrency", Neutral),
     ("tools.result_envelope", Neutral),

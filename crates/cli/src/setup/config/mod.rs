@@ -18,6 +18,7 @@ pub(crate) mod harmony;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod model;
+pub(crate) mod model_aliases;
 pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod permissions;
@@ -48,6 +49,7 @@ use crate::setup::config::browser::Browser;
 use crate::setup::config::find::project_file;
 use crate::setup::config::mcp::Mcp;
 use crate::setup::config::model::Model;
+use crate::setup::config::model_aliases::ModelAliases;
 use crate::setup::config::network::Network;
 use crate::setup::config::origin::Origin;
 use crate::setup::config::permissions::{PermissionTable, TrustTable};
@@ -59,12 +61,20 @@ use crate::setup::config::telemetry::Telemetry;
 use crate::setup::config::tools::Tools;
 use crate::setup::environment::file_owners;
 
+/// Returns the path of the user's file.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.config_dir().join("logue").join("config.toml"))
+}
+
 /// The tables of one file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tables {
     #[serde(default)]
     pub(crate) model: Model,
+    #[serde(default)]
+    pub(crate) models: ModelAliases,
     #[serde(default)]
     pub(crate) tools: Tools,
     #[serde(default)]
@@ -188,7 +198,7 @@ impl Layers {
             .map(|folders| folders.home_dir().to_owned());
         let current = std::env::current_dir().ok();
         let project = current.and_then(|current| project_file(&current, home.as_deref()));
-        let user = folders.map(|folders| folders.config_dir().join("logue").join("config.toml"));
+        let user = user_file();
         let mut layers = Self::default();
         if let Some(file) = project.map(ConfigFile::read).transpose()?.flatten() {
             layers.read_project(&file, policy)?;
@@ -339,6 +349,7 @@ impl Layer {
             .map_err(|(span, error)| failed((span, error.to_string())))?;
         let hosts = tables.network.rules(origin).map_err(failed)?;
         tables.model.check().map_err(failed)?;
+        tables.models.check(origin).map_err(failed)?;
         tables.store.check().map_err(failed)?;
         tables.tools.check(origin, &folder).map_err(failed)?;
         tables.tools.check_roots(&folder).map_err(failed)?;

@@ -10,14 +10,19 @@ use crate::exit::CliError;
 use crate::setup::config::Layers;
 use crate::setup::config::origin::Origin;
 use crate::setup::environment::variable;
+use crate::setup::settings::ModelSettings;
 use crate::setup::settings::connection_record::ServerRecord;
 
 /// Returns the account that `--base-url` and `--api-key` belong to.
 ///
 /// It is the account of the model that `-m` names, and the account of Chat Completions without `-m` or
 /// for a model without a server, whose agents may have servers.
-pub(crate) fn account_of_flags(model: Option<&str>) -> &'static ProviderAccount {
-    let account = model.and_then(|name| ModelSelection::parse(name).kind.account());
+pub(crate) fn account_of_flags(
+    model: Option<&str>,
+    settings: &ModelSettings,
+) -> &'static ProviderAccount {
+    let name = settings.of_flag(model);
+    let account = name.and_then(|name| ModelSelection::parse(&name).kind.account());
     account.unwrap_or(ProviderAccount::OPENAI)
 }
 

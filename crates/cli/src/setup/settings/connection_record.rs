@@ -39,7 +39,7 @@ pub(crate) struct ServerRecord {
 impl ConnectionRecord {
     /// Describes the connections of a turn.
     pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
-        let of_flags = account_of_flags(model_args.model.as_deref());
+        let of_flags = account_of_flags(model_args.model.as_deref(), &settings.model);
         let servers = ProviderAccount::ALL.iter().map(|account| {
             let flag = |flag: &Option<String>| flag.clone().filter(|_| *account == of_flags);
             let (url, key) = (flag(&model_args.base_url), flag(&model_args.api_key));
@@ -48,8 +48,9 @@ impl ConnectionRecord {
             (account.name.to_owned(), server)
         });
         Self {
-            model: model_args.model.clone(),
-            default_model: settings.model.name.clone(),
+            // Another machine may have other aliases.
+            model: settings.model.of_flag(model_args.model.as_deref()),
+            default_model: settings.model.of_flag(settings.model.name.as_deref()),
             servers: servers.collect(),
         }
     }

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
 pub(crate) struct ModelSettings {
     /// The model for a run whose flags and prompt name none.
     pub(crate) name: Option<String>,
+    /// The models by the aliases of the user's file.
+    pub(crate) aliases: BTreeMap<String, String>,
     accounts: Vec<AccountSettings>,
     /// The configured kind of the server; the default depends on the address.
     pub(crate) server_kind: Option<ServerKind>,
@@ -173,6 +175,24 @@ impl ModelSettings {
             account.recorded = record.server(account.account).cloned();
         }
         self
+    }
+
+    /// Returns the model that an alias denotes, and `None` for other names.
+    ///
+    /// A model that is itself an alias is not looked up again. The alias of a model that ends with `:`
+    /// is a prefix: with `work = "openai:"`, `work:gpt-4o` denotes `openai:gpt-4o`.
+    pub(crate) fn alias(&self, name: &str) -> Option<String> {
+        if let Some(model) = self.aliases.get(name) {
+            return Some(model.clone());
+        }
+        let (alias, model) = name.split_once(':')?;
+        let prefix = self.aliases.get(alias)?;
+        prefix.ends_with(':').then(|| format!("{prefix}{model}"))
+    }
+
+    /// Returns the model of a flag, with its alias replaced.
+    pub(crate) fn of_flag(&self, name: Option<&str>) -> Option<String> {
+        name.map(|name| self.alias(name).unwrap_or_else(|| name.to_owned()))
     }
 
     /// Returns the address and the keys of an account.

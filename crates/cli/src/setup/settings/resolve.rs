@@ -92,10 +92,12 @@ fn model(layers: &Layers) -> ModelSettings {
         let most = Duration::from_secs(seconds);
         retry = retry.with_total(most).with_longest(most);
     }
+    let aliases = layers.user().map(|layer| layer.tables.models.to_map());
     ModelSettings {
         name: variable("LOGUE_MODEL")
             .or_else(|| variable("OPENAI_MODEL"))
             .or_else(|| layers.nearest(|tables| tables.model.name.clone())),
+        aliases: aliases.unwrap_or_default(),
         accounts: ProviderAccount::ALL
             .iter()
             .map(|account| AccountSettings::new(account, layers))
