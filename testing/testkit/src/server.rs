@@ -268,7 +268,10 @@ fn cut<'a>(
 fn read_request(stream: &mut TcpStream) -> io::Result<Received> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    if reader.read_line(&mut line)? == 0 {
+        // A client that only looks whether the port is open sends nothing.
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let mut headers = Vec::new();
     let mut length = 0;
     loop {

@@ -20,7 +20,9 @@ pub(crate) struct ServerAccess {
     account: &'static ProviderAccount,
     url: String,
     pub(crate) key: Option<String>,
-    /// Whether the server is on this machine or in its network; such servers rarely require a key.
+    /// Whether the server is in this network.
+    ///
+    /// Such servers rarely require a key.
     pub(crate) is_local: bool,
 }
 
@@ -120,7 +122,7 @@ pub(crate) async fn listed_servers(
                 url: access.shown(),
                 account,
                 is_configured: true,
-                probe: access.probe(TIMEOUT),
+                request: access.probe(TIMEOUT),
             });
         }
     }
@@ -141,26 +143,26 @@ struct Probe {
     url: String,
     account: &'static ProviderAccount,
     is_configured: bool,
-    probe: ServerProbe,
+    request: ServerProbe,
 }
 
 fn local_probes(known: &[String]) -> impl Iterator<Item = Probe> {
     let urls = local_server::open_urls().into_iter();
     let urls = urls.filter(|url| !known.iter().any(|known| is_same_server(known, url)));
     urls.map(|url| Probe {
-        probe: ServerProbe::new(&*url).with_timeout(TIMEOUT),
+        request: ServerProbe::new(&*url).with_timeout(TIMEOUT),
         url,
         account: ProviderAccount::OPENAI,
         is_configured: false,
     })
 }
 
-/// Sends the requests side by side and returns the servers in the order of the probes.
+/// Requests the lists concurrently and returns the servers in the order of the probes.
 async fn reports(probes: Vec<Probe>) -> Vec<ListedServer> {
     let mut tasks = JoinSet::new();
     for (place, probe) in probes.into_iter().enumerate() {
         tasks.spawn(async move {
-            let report = probe.probe.ask().await;
+            let report = probe.request.ask().await;
             let server = ListedServer {
                 url: probe.url,
                 account: probe.account,

@@ -7,7 +7,7 @@ use std::path::Path;
 use logue_model::{ListedModel, ServerReport};
 
 use crate::arguments::DoctorArgs;
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::setup::config::user_file;
 use crate::setup::server_list::{ListedServer, listed_servers};
 use crate::setup::settings::{ModelSettings, Settings};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use logue_store::redacted_address;
 
 use crate::arguments::DoctorArgs;
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::counted::{amount, counted};
 use crate::setup::settings::Settings;
 use crate::setup::store;

@@ -1,7 +1,7 @@
 //! Check for model servers of this machine.
 
 use crate::arguments::DoctorArgs;
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::counted::counted;
 use crate::setup::server_list::local_servers;
 use crate::setup::settings::Settings;

@@ -4,6 +4,7 @@
 //! others. The checks create no files, change nothing, and cost nothing. With `--fix`, the user's first
 //! settings are written before the checks.
 
+mod finding;
 mod first_settings;
 mod folders;
 mod local;
@@ -16,69 +17,11 @@ use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::DoctorArgs;
+use crate::commands::doctor::finding::{Finding, Standing};
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_as_is};
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// No problem.
-    Good,
-    /// Some features will not work, or not as expected.
-    Doubtful,
-    /// Prompts cannot run.
-    Bad,
-}
-
-/// The result of a check.
-#[derive(Clone, Debug)]
-struct Finding {
-    /// The subject of the check.
-    check: &'static str,
-    standing: Standing,
-    /// The message for users.
-    message: String,
-    /// The remedies.
-    help: Vec<String>,
-    /// The result as JSON fields, for programs.
-    facts: Map<String, Value>,
-}
-
-impl Finding {
-    fn new(check: &'static str, standing: Standing, message: impl Into<String>) -> Self {
-        Self {
-            check,
-            standing,
-            message: message.into(),
-            help: Vec::new(),
-            facts: Map::new(),
-        }
-    }
-
-    fn good(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Standing::Good, message)
-    }
-
-    fn doubtful(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Standing::Doubtful, message)
-    }
-
-    fn bad(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Standing::Bad, message)
-    }
-
-    fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help.push(help.into());
-        self
-    }
-
-    fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.facts.insert(name.to_owned(), value.into());
-        self
-    }
-}
 
 pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
     let runtime = runtime()?;

@@ -8,7 +8,7 @@ use logue_model::{
 };
 
 use crate::arguments::DoctorArgs;
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::counted::counted;
 use crate::setup::server_list::ServerAccess;
 use crate::setup::settings::Settings;
@@ -137,13 +137,16 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
         && !names.iter().any(|model| is_same(model, wanted))
     {
         let finding = Finding::doubtful(MODEL, format!("the server does not list `{wanted}`"));
-        findings.push(match chatmd::suggest(wanted, names.iter().copied()) {
-            Some(name) => finding.with_help(format!("did you mean `{name}`?")),
-            None => finding.with_help(format!(
-                "it lists {}; `logue models` prints all",
-                names.iter().take(5).copied().collect::<Vec<_>>().join(", ")
-            )),
-        });
+        let some: Vec<&str> = names.iter().take(5).copied().collect();
+        let rest = if count > some.len() {
+            "; `logue models` prints all"
+        } else {
+            ""
+        };
+        let listed = format!("it lists {}{rest}", some.join(", "));
+        let suggested = chatmd::suggest(wanted, names.iter().copied());
+        let suggested = suggested.map(|name| format!("did you mean `{name}`?"));
+        findings.push(finding.with_help(suggested.unwrap_or(listed)));
     }
     findings
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 
 /// Programs, each with the consequence of its absence and a remedy.
 const PROGRAMS: &[(&str, &str, &str)] = &[(

@@ -2,7 +2,7 @@
 
 use logue_tools::sandbox::probe;
 
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::setup::settings::Settings;
 
 const CHECK: &str = "sandbox";

@@ -2,7 +2,7 @@
 
 use logue_source::DiagnosticCode;
 
-use crate::commands::doctor::Finding;
+use crate::commands::doctor::finding::Finding;
 use crate::exit::CliError;
 use crate::setup::settings::Settings;
 
