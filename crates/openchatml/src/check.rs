@@ -13,6 +13,7 @@ use std::collections::btree_map::Entry;
 
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Span, excerpt};
 
+use crate::declare::CallSchemas;
 use crate::document::Document;
 use crate::document::frame::Frame;
 use crate::document::header::Header;
@@ -54,22 +55,33 @@ use transcript_calls::check_replies_by_name;
 /// assert_eq!(found[0].primary.bytes(text), b"}");
 /// ```
 pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
-    run(document, true)
+    check_with(document, &CallSchemas::new())
+}
+
+/// Checks a document like [`check`], with the schemas of built-in tools.
+///
+/// Calls of the tools that the setting `builtin_tools` lists are compared with them.
+pub fn check_with(document: &Document<'_>, schemas: &CallSchemas) -> Vec<Diagnostic> {
+    run(document, Some(schemas))
 }
 
 /// The findings of [`check`] that need no body to be parsed: all but those about JSON, and about
 /// the arguments of calls.
 pub fn check_structure(document: &Document<'_>) -> Vec<Diagnostic> {
-    run(document, false)
+    run(document, None)
 }
 
-fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
+/// Checks a document; bodies are parsed if the schemas of built-in tools are given.
+fn run(document: &Document<'_>, schemas: Option<&CallSchemas>) -> Vec<Diagnostic> {
     let mut found = document.diagnostics().to_vec();
     let mut calls = Calls::default();
     let mut tools = arguments::Tools::default();
     if let Some(header) = document.header() {
         found.extend(check_settings(document, header));
-        tools.list_builtins(header.generation_settings().get("builtin_tools"));
+        let listed = header.generation_settings().get("builtin_tools");
+        if let Some(schemas) = schemas {
+            tools.list_builtins(listed, schemas);
+        }
     }
     let profile = profile::Profile::of(document);
     let capabilities = capabilities::Capabilities::of(document);
@@ -78,7 +90,7 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
         found.extend(capabilities.check(document, frame));
         found.extend(channels::check_markers(document, frame));
         found.extend(check_utf8(document, frame));
-        if bodies {
+        if schemas.is_some() {
             tools.learn(document, frame, &mut found);
             found.extend(check_body(document, frame, &tools));
         }

@@ -25,6 +25,7 @@
 //! assert_eq!(mismatch.path, "$.unit");
 //! ```
 
+mod call_schemas;
 mod json;
 mod lexer;
 mod openapi;
@@ -34,6 +35,7 @@ mod toolbox;
 mod types;
 mod typescript;
 
+pub use call_schemas::CallSchemas;
 pub(crate) use toolbox::{CallError, ToolIndex};
 
 use std::collections::{BTreeMap, HashMap};

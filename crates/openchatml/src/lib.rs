@@ -69,7 +69,7 @@ mod view;
 mod visibility;
 mod write;
 
-pub use check::{check, check_structure};
+pub use check::{check, check_structure, check_with};
 pub use detect::{Detected, detect};
 pub use dialect::Dialect;
 pub use document::frame::{Attribute, Frame};

@@ -70,7 +70,7 @@ use crate::messages::Unpictured;
 
 pub use format::{JsonFormat, Projected};
 pub use outline::{UnknownShape, conversations, detect, is_message_line, recognize};
-pub use places::check;
+pub use places::{check, check_with};
 pub use read::{read, read_all, read_part};
 
 /// Writes one conversation, with a newline at its end. Linear in the transcript.

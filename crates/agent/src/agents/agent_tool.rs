@@ -24,25 +24,30 @@ impl AgentTool {
         local: bool,
         scope: PromptScope,
     ) -> Self {
-        let description = description.map_or_else(
-            || format!("Asks the agent {src} and gives its answer."),
-            str::to_owned,
-        );
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "input": {"type": "string", "description": "The task of the agent."}
-            },
-            "required": ["input"],
-            "additionalProperties": false
-        });
         Self {
-            definition: ToolDefinition::new(name, description, parameters),
+            definition: agent_definition(name, description, src),
             scope,
             src: src.to_owned(),
             local,
         }
     }
+}
+
+/// Returns the definition of an agent as a tool.
+pub(crate) fn agent_definition(name: &str, description: Option<&str>, src: &str) -> ToolDefinition {
+    let description = description.map_or_else(
+        || format!("Asks the agent {src} and gives its answer."),
+        str::to_owned,
+    );
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "input": {"type": "string", "description": "The task of the agent."}
+        },
+        "required": ["input"],
+        "additionalProperties": false
+    });
+    ToolDefinition::new(name, description, parameters)
 }
 
 impl Tool for AgentTool {

@@ -1,6 +1,7 @@
 //! Prompts: their text, evaluation, scope and tools.
 
 pub(crate) mod agent_variables;
+pub(crate) mod call_schemas;
 pub(crate) mod confinement;
 pub(crate) mod document;
 pub(crate) mod external_tool;

@@ -3,16 +3,19 @@
 //! The header gives the model, the settings and the built-in tools; system and developer messages
 //! declare the functions; the frames are the conversation.
 
-use chatmd::Config;
+use chatmd::{BUILTINS, Config, suggest};
 use logue_message::{HistoryRepair, ToolDefinition, repair_history};
 use logue_model::SamplingSettings;
-use logue_source::{Diagnostic, DiagnosticCode};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use logue_tools::Builtin;
 use openchatml::argument_schema::ArgumentSchema;
 use openchatml::{Document, FrameRole, Header, declare, messages_from_frames, tool_of};
 use serde_json::{Value, json};
 
 use crate::prompt::document::Prompt;
+
+/// The setting that lists built-in tools.
+const BUILTIN_TOOLS: &str = "builtin_tools";
 
 /// The parts of a prompt that only a transcript declares.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +53,7 @@ impl Prompt {
         if let Some(header) = document.header() {
             config.model = header.model().map(str::to_owned);
             transcribed.settings = settings(header, &mut diagnostics);
-            transcribed.builtins = builtins(header, &mut diagnostics);
+            transcribed.builtins = builtins(header, document.source(), &mut diagnostics);
         }
         transcribed.functions = functions(&document);
         diagnostics.sort_by_key(|found| found.primary.start);
@@ -155,8 +158,8 @@ fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> SamplingSetti
 }
 
 /// Returns the built-in tools that the header names.
-fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> {
-    let named = match header.generation_settings().get("builtin_tools") {
+fn builtins(header: &Header, source: &[u8], diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> {
+    let named = match header.generation_settings().get(BUILTIN_TOOLS) {
         Some(Value::Array(names)) => names.as_slice(),
         Some(name @ Value::String(_)) => std::slice::from_ref(name),
         _ => &[],
@@ -172,17 +175,43 @@ fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> 
                     }
                 }
             }
-            None => diagnostics.push(
-                Diagnostic::warning(
-                    DiagnosticCode::ToolUnsupported,
-                    format!("unknown built-in tool `{name}`; it is not offered"),
-                    header.span(),
-                )
-                .with_help("remove it from `builtin_tools`, or declare it as a function"),
-            ),
+            None => {
+                diagnostics.push(unknown_builtin(name, place_in_header(header, source, name)));
+            }
         }
     }
     found
+}
+
+/// Returns a warning for each unknown name in the setting `builtin_tools`.
+pub fn unknown_builtins(document: &Document<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if let Some(header) = document.header() {
+        builtins(header, document.source(), &mut found);
+    }
+    found
+}
+
+fn unknown_builtin(name: &str, place: Span) -> Diagnostic {
+    let message = format!("unknown built-in tool `{name}`; it is not offered");
+    let warning = Diagnostic::warning(DiagnosticCode::ToolUnsupported, message, place);
+    let known = BUILTINS.iter().filter(|builtin| builtin.supported);
+    let warning = match suggest(name, known.map(|builtin| builtin.declared)) {
+        Some(meant) => warning.with_help(format!("did you mean `{meant}`?")),
+        None => warning,
+    };
+    warning.with_help("remove it from `builtin_tools`, or declare it as a function")
+}
+
+/// Returns the place of a name in the list of built-in tools, or the header.
+fn place_in_header(header: &Header, source: &[u8], name: &str) -> Span {
+    let text = String::from_utf8_lossy(header.span().bytes(source));
+    let list = text.find(BUILTIN_TOOLS).map(|at| at + BUILTIN_TOOLS.len());
+    let at = list.and_then(|list| Some(list + text.get(list..)?.find(name)?));
+    match at.filter(|_| !name.is_empty()) {
+        Some(at) => Span::new(at, at + name.len()).shifted(header.span().start),
+        None => header.span(),
+    }
 }
 
 /// Returns the functions that system and developer messages declare.

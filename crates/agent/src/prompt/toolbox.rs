@@ -6,8 +6,8 @@ use chatmd::{ShellProfile, ToolDecl, ToolKind};
 use futures_util::future::join_all;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{
-    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolServerError,
-    ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
+    Builtin, CommandError, Roots, ServerToolRequest, ShellOptions, ShellTool, Tool,
+    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
 };
 
 use crate::agents::agent_tool::AgentTool;
@@ -127,26 +127,16 @@ fn require_unconfined_servers(prompt: &Prompt, scope: &PromptScope) -> Result<()
 /// Sets up a tool that is neither a built-in nor a server.
 fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
     match &declaration.kind {
-        ToolKind::Command {
-            name,
-            command,
-            description,
-        } => {
-            let roots = scope.program_roots();
+        ToolKind::Command { name, .. } | ToolKind::AnyProgram { name, .. } => {
             let options = scope.program_options(name);
             confined(declaration, &options)?;
-            let tool = ShellTool::new(name, command, description.as_deref(), &roots, options);
+            let Some(tool) = command(declaration, &scope.program_roots(), options) else {
+                return unsupported(declaration);
+            };
             let tool = tool.or_else(|error: CommandError| {
                 let code = DiagnosticCode::MdToolDeclaration;
                 refuse(declaration, code, error.to_string())
             })?;
-            restricted(declaration, tool, scope)
-        }
-        ToolKind::AnyProgram { name, description } => {
-            let roots = scope.program_roots();
-            let options = scope.program_options(name);
-            confined(declaration, &options)?;
-            let tool = ShellTool::any_program(name, description.as_deref(), &roots, options);
             restricted(declaration, tool, scope)
         }
         ToolKind::Agent {
@@ -161,28 +151,55 @@ fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Bo
             *local,
             scope.clone(),
         ))),
-        _ => {
-            let message = "tools of this kind cannot be run yet";
-            refuse(declaration, DiagnosticCode::MdUnsupported, message)
-        }
+        _ => unsupported(declaration),
     }
+}
+
+/// Refuses a declaration of an unknown kind.
+fn unsupported<T>(declaration: &ToolDecl) -> Result<T, Box<Diagnostic>> {
+    let message = "tools of this kind cannot be run yet";
+    refuse(declaration, DiagnosticCode::MdUnsupported, message)
+}
+
+/// Creates the command of a declaration with its limits; `None` if it declares none.
+pub(crate) fn command(
+    declaration: &ToolDecl,
+    roots: &Roots,
+    options: ShellOptions,
+) -> Option<Result<ShellTool, CommandError>> {
+    let tool = match &declaration.kind {
+        ToolKind::Command {
+            name,
+            command,
+            description,
+        } => ShellTool::new(name, command, description.as_deref(), roots, options),
+        ToolKind::AnyProgram { name, description } => {
+            let description = description.as_deref();
+            Ok(ShellTool::any_program(name, description, roots, options))
+        }
+        _ => return None,
+    };
+    let Some(shell) = &declaration.shell else {
+        return Some(tool);
+    };
+    let limits = &shell.arguments;
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let limits = WordLimits::new(
+        size(limits.min_count),
+        limits.max_count.map(size),
+        limits.max_item_bytes.map(size),
+    );
+    Some(tool.map(|tool| tool.with_limits(limits)))
 }
 
 /// Restricts a command as its declaration and the callers of its prompt demand.
 fn restricted(
     declaration: &ToolDecl,
-    mut tool: ShellTool,
+    tool: ShellTool,
     scope: &PromptScope,
 ) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
     let mut reads_only = scope.confinement.commands_read_only;
     if let Some(shell) = &declaration.shell {
-        let limits = &shell.arguments;
-        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        tool = tool.with_limits(WordLimits::new(
-            size(limits.min_count),
-            limits.max_count.map(size),
-            limits.max_item_bytes.map(size),
-        ));
         reads_only |= shell.profile == Some(ShellProfile::ReadOnly);
     }
     if !reads_only {

@@ -13,6 +13,7 @@ use crate::document::shell_access::{ShellAccess, ShellProfile};
 use crate::document::tool::ToolDecl;
 use crate::document::variable::Variable;
 use crate::syntax::tag::Tag;
+use crate::syntax::whitespace::is_blank;
 
 /// A document: its elements in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -210,6 +211,28 @@ pub struct ToolCallElement {
     pub signature: Option<String>,
     /// Arguments of the call.
     pub content: Vec<ContentItem>,
+}
+
+impl ToolCallElement {
+    /// Returns the arguments if the element contains them as text.
+    pub fn arguments_text(&self) -> Option<&str> {
+        match self.content.as_slice() {
+            [] => Some(""),
+            [ContentItem::Text(text)] => Some(text.payload.as_deref().unwrap_or(&text.text)),
+            _ => None,
+        }
+    }
+
+    /// Returns the path of the file that contains the arguments.
+    pub fn arguments_file(&self) -> Option<&str> {
+        let is_layout =
+            |item: &&ContentItem| matches!(item, ContentItem::Text(text) if is_blank(&text.text));
+        let mut items = self.content.iter().filter(|item| !is_layout(item));
+        match (items.next(), items.next()) {
+            (Some(ContentItem::Doc(file)), None) if file.local => Some(&file.src),
+            _ => None,
+        }
+    }
 }
 
 /// A record of a tool result (ChatMD §7).

@@ -1,10 +1,9 @@
 //! Built-in tools of a conversation as declarations, for rows of providers.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use logue_message::ToolDefinition;
-use logue_tools::{AccessScope, Builtin, Roots};
+use logue_tools::Builtin;
 use openchatml::{Loss, LossKind, LossTarget, Transcript};
 use serde_json::{Value, json};
 
@@ -14,9 +13,8 @@ use crate::conversion::chatmd::BUILTIN_TOOLS;
 ///
 /// They are declared as in Chat Completions.
 pub(crate) fn declarations(name: &str) -> Option<Vec<Value>> {
-    let scope = AccessScope::new(Arc::new(Roots::default()));
     let builtins = Builtin::named(name)?.into_iter();
-    let tools = builtins.map(|builtin| declaration(builtin.tool(&scope).definition()));
+    let tools = builtins.map(|builtin| declaration(&builtin.definition(&[])));
     Some(tools.collect())
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{Ran, folder, run};
+use crate::program::{Ran, folder, run, run_with_input};
 
 const FUNCTION: &str = r#"{"type":"function","function":{"name":"tide","parameters":{"type":"object","properties":{"port":{"type":"string"}},"required":["port"]}}}"#;
 
@@ -339,5 +339,143 @@ fn tools_of_a_row_that_declare_nothing_are_reported() {
             .iter()
             .filter(|(code, ..)| code == "invalid-tool-declaration");
         assert_eq!(invalid.count(), count, "{tools}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn calls_of_built_in_tools_have_the_schemas_of_the_program_in_every_form() {
+    for (arguments, is_wrong) in [
+        (r#"{"file":"a.txt"}"#, false),
+        (r#"{"path":"a.txt"}"#, false),
+        (r#"{"file":17}"#, true),
+    ] {
+        let body = format!(
+            "<|start|>assistant to=functions.read_file call_id=1<|channel|>commentary\
+             <|constrain|>json<|message|>{arguments}<|call|>\n"
+        );
+        let header =
+            json!({"version": "2.2", "generation_settings": {"builtin_tools": ["get_contents"]}});
+        let message = json!({"role": "assistant", "channel": "commentary", "to": "functions.read_file",
+            "call_id": "1", "constrain": "json", "terminator": "call", "content": arguments});
+        for (file, text) in [
+            (
+                "a.ocml",
+                format!(
+                    "version: 2.2\ngeneration_settings: {{builtin_tools: [read_file]}}\n{body}"
+                ),
+            ),
+            (
+                "b.ocml",
+                format!("version: 2.2\ngeneration_settings: {{builtin_tools: read_file}}\n{body}"),
+            ),
+            (
+                "a.json",
+                json!({"header": header, "messages": [message]}).to_string(),
+            ),
+            (
+                "a.md",
+                format!(
+                    "<tool name=\"read_file\"/>\n<tool_call tool_call_id=\"1\" function_name=\"read_file\">\n\
+                     RAW|\n{arguments}\n|RAW\n</tool_call>\n<tool_response tool_call_id=\"1\">x</tool_response>\n"
+                ),
+            ),
+            (
+                "b.md",
+                format!(
+                    "<tool name=\"get_contents\"/>\n<tool_call tool_call_id=\"1\" function_name=\"get_contents\">\
+                     {arguments}</tool_call>\n<tool_response tool_call_id=\"1\">x</tool_response>\n"
+                ),
+            ),
+        ] {
+            let ran = check(file, &text);
+            let mut expected = Vec::new();
+            if is_wrong {
+                let line = text.lines().position(|line| line.contains("17")).unwrap();
+                let text = text.lines().nth(line).unwrap();
+                let at = text.find("17").unwrap() as u64 + 1;
+                // A call of the JSON form has no place of its own.
+                let at = if file == "a.json" { 1 } else { at };
+                expected.push(("E-CALL-SCHEMA".to_owned(), line as u64 + 1, at));
+            }
+            assert_eq!(found(&ran), expected, "{text}: {}", ran.stdout);
+            // The text of standard input has no files, and the same calls.
+            let piped = run_with_input(std::path::Path::new("."), &["check", "--json", "-"], &text);
+            assert_eq!(found(&piped), expected, "{text}: {}", piped.stdout);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_name_in_builtin_tools_is_a_warning_with_a_suggestion() {
+    for (name, meant) in [
+        ("read_fil", Some("read_file")),
+        ("brower", Some("browser")),
+        ("teleport", None),
+    ] {
+        let text = format!(
+            "version: 2.2\nowner: {name}\ngeneration_settings:\n  builtin_tools: [python, {name}]\n\
+             <|start|>user<|message|>Hi<|end|>\n"
+        );
+        let ran = check("a.ocml", &text);
+        assert_eq!(ran.status, 0, "{}", ran.stdout);
+        assert_eq!(
+            found(&ran),
+            [("tool-unsupported".to_owned(), 4, 27)],
+            "{}",
+            ran.stdout
+        );
+        let suggestion = meant.map(|meant| format!("did you mean `{meant}`?"));
+        let has = suggestion
+            .as_ref()
+            .is_some_and(|it| ran.stdout.contains(it));
+        assert_eq!(has, meant.is_some(), "{}", ran.stdout);
+        assert_eq!(ran.stdout.contains("did you mean"), has, "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_named_directory_is_an_argument_only_where_it_is_declared() {
+    for (tool, arguments, is_wrong) in [
+        ("read_file", r#"{"file":"a","root":"notes"}"#, false),
+        ("read_file", r#"{"path":"a","root":"notes"}"#, false),
+        ("read_file", r#"{"file":"a","root":"other"}"#, true),
+        ("search", r#"{"pattern":"a","root":"notes"}"#, false),
+        ("search", r#"{"pattern":"a","root":"other"}"#, true),
+        (
+            "write_file",
+            r#"{"path":"a","content":"a","root":"notes"}"#,
+            true,
+        ),
+    ] {
+        let text = format!(
+            "<tool name=\"read_file\"><read id=\"notes\" path=\".\"/></tool>\n<tool name=\"search\"/>\n\
+             <tool name=\"write_file\"/>\n<tool_call tool_call_id=\"1\" function_name=\"{tool}\">{arguments}\
+             </tool_call>\n<tool_response tool_call_id=\"1\">x</tool_response>\n"
+        );
+        let ran = check("a.md", &text);
+        assert_eq!(ran.status == 8, is_wrong, "{arguments}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_malformed_call_of_an_older_form_is_reported_with_its_place() {
+    let text = |value: &str| {
+        format!("[BOS]<|im_start|>assistant\n<|function_call|>\n{value}\n<|im_end|>[EOS]\n")
+    };
+    for (value, place) in [
+        (r#"{"name": "f", "arguments": {"a": }}"#, Some((3, 34))),
+        (r#"{"name": "f", "arguments": "a"}"#, Some((3, 1))),
+        (r#"{"arguments": {}}"#, Some((3, 1))),
+        (r#"{"name": "f", "arguments": {"a": 1}"#, Some((3, 36))),
+        (r#"{"name": "f", "arguments": {"a": 1}}"#, None),
+        // Prose about the token.
+        ("begins a call.", None),
+    ] {
+        let ran = check("a.ocml", &text(value));
+        let expected: Vec<_> = place
+            .map(|(line, column)| ("E-CALL-SCHEMA".to_owned(), line, column))
+            .into_iter()
+            .collect();
+        assert_eq!(found(&ran), expected, "{value}: {}", ran.stdout);
     }
 }

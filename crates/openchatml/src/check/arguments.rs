@@ -4,7 +4,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
 use serde_json::Value;
 
-use crate::declare::{self, CallError, ToolIndex};
+use crate::declare::{self, CallError, CallSchemas, ToolIndex};
 use crate::document::Document;
 use crate::document::frame::Frame;
 use crate::limits::MAX_QUOTED_CHARS;
@@ -21,8 +21,8 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Takes the list of built-in tools of a header.
-    pub(super) fn list_builtins(&mut self, names: Option<&Value>) {
-        self.toolbox.list_builtins(names);
+    pub(super) fn list_builtins(&mut self, names: Option<&Value>, schemas: &CallSchemas) {
+        self.toolbox.list_builtins(names, schemas);
     }
 
     /// Takes what a frame declares, and reports what of it cannot be read.
@@ -76,17 +76,16 @@ impl Tools {
             Err(CallError::Undeclared { namespace }) => {
                 Err(undeclared(&name, namespace, IN_MESSAGE, recipient))
             }
+            Err(CallError::Builtin { mismatch }) => {
+                let place = place_in_body(document, frame, mismatch.span);
+                Err(mismatched(&name, &mismatch, place))
+            }
             Err(CallError::Arguments {
                 mismatch,
                 tool,
                 body: index,
             }) => {
-                let start = document.body_place(frame, mismatch.span.start);
-                let place = if mismatch.span.is_empty() {
-                    Span::empty(start)
-                } else {
-                    Span::new(start, document.body_place(frame, mismatch.span.end - 1) + 1)
-                };
+                let place = place_in_body(document, frame, mismatch.span);
                 let places = self.places.get(index).map_or(&[][..], Vec::as_slice);
                 let declared = first_line(document, span_in(places, tool.span));
                 Err(mismatched(&name, &mismatch, place).with_label(declared, "declared here"))
@@ -143,6 +142,16 @@ fn is_checked(document: &Document<'_>, frame: &Frame) -> bool {
     frame.is_call()
         && frame.recipient == Recipient::Tool
         && !is_other(frame.constrain_span().or(frame.content_type_span()))
+}
+
+/// The source place of a part of a frame's body.
+fn place_in_body(document: &Document<'_>, frame: &Frame, part: Span) -> Span {
+    let start = document.body_place(frame, part.start);
+    if part.is_empty() {
+        Span::empty(start)
+    } else {
+        Span::new(start, document.body_place(frame, part.end - 1) + 1)
+    }
 }
 
 /// The source place of a part of a body.

@@ -9,7 +9,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 use serde_json::Value;
 
 use super::{mismatched, reply_name, undeclared};
-use crate::declare::{self, CallError, ToolIndex};
+use crate::declare::{self, CallError, CallSchemas, ToolIndex};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::vocabulary::{FrameRole, is_tool_recipient};
@@ -61,7 +61,14 @@ pub(crate) struct Places {
 /// Checks every call against the declarations before it, and every reply against its call.
 ///
 /// Linear in the transcript, with a logarithm for the ids.
-pub(crate) fn check(transcript: &Transcript, source: &[u8], places: &Places) -> Vec<Diagnostic> {
+///
+/// `schemas` are those of built-in tools.
+pub(crate) fn check(
+    transcript: &Transcript,
+    source: &[u8],
+    places: &Places,
+    schemas: &CallSchemas,
+) -> Vec<Diagnostic> {
     let mut tools = ToolIndex::default();
     if !transcript.tools.is_empty() {
         let declared = Value::from(transcript.tools.clone()).to_string();
@@ -69,7 +76,7 @@ pub(crate) fn check(transcript: &Transcript, source: &[u8], places: &Places) -> 
     }
     let header = transcript.header.as_ref();
     let listed = header.and_then(|header| header.generation_settings.get("builtin_tools"));
-    tools.list_builtins(listed);
+    tools.list_builtins(listed, schemas);
     let is_reply = |frame: &&FrameBuf| frame.role == FrameRole::Tool;
     let calls = transcript
         .frames
@@ -136,7 +143,7 @@ impl<'c> Checker<'c> {
             Err(CallError::Undeclared { namespace }) => {
                 undeclared(name, namespace, self.places.remedy, place.name)
             }
-            Err(CallError::Arguments { mismatch, .. }) => {
+            Err(CallError::Arguments { mismatch, .. } | CallError::Builtin { mismatch }) => {
                 let span = place.part(self.source, mismatch.span);
                 mismatched(name, &mismatch, span)
             }

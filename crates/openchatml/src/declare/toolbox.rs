@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{Declarations, DeclaredTool};
+use super::{CallSchemas, Declarations, DeclaredTool};
 use crate::argument_schema::SchemaMismatch;
+use crate::messages::tool_of;
 use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 
 /// Maximum number of parts of a recipient that may be its namespace.
@@ -20,6 +21,8 @@ pub(crate) struct ToolIndex {
     namespaces: BTreeMap<String, bool>,
     /// The built-in tools that a header lists, if it has a list.
     builtins: Option<BTreeSet<String>>,
+    /// The schemas of those built-in tools.
+    schemas: CallSchemas,
     /// Whether the message that declares built-in tools is not known.
     has_other_builtins: bool,
 }
@@ -35,6 +38,8 @@ pub(crate) enum CallError<'t> {
         tool: &'t DeclaredTool,
         body: usize,
     },
+    /// The arguments do not fit the schema of this built-in tool.
+    Builtin { mismatch: SchemaMismatch },
 }
 
 impl ToolIndex {
@@ -52,10 +57,17 @@ impl ToolIndex {
     }
 
     /// Adds the list of built-in tools of a header.
-    pub(crate) fn list_builtins(&mut self, names: Option<&Value>) {
-        let names = names.and_then(Value::as_array);
-        let names = names.map(|names| names.iter().filter_map(Value::as_str));
-        self.builtins = names.map(|names| names.map(str::to_owned).collect());
+    ///
+    /// `schemas` are those of all built-in tools.
+    pub(crate) fn list_builtins(&mut self, names: Option<&Value>, schemas: &CallSchemas) {
+        let names = match names {
+            Some(Value::Array(names)) => names.as_slice(),
+            Some(name @ Value::String(_)) => std::slice::from_ref(name),
+            _ => return,
+        };
+        let names = names.iter().filter_map(Value::as_str);
+        self.schemas = schemas.listed(names.clone());
+        self.builtins = Some(names.map(str::to_owned).collect());
     }
 
     /// Accepts every built-in tool, because the message that declares them is not known.
@@ -71,6 +83,12 @@ impl ToolIndex {
 
     /// Checks the arguments of a call of `name`, if its tool has a schema.
     pub(crate) fn judge(&self, name: &str, arguments: &[u8]) -> Result<bool, CallError<'_>> {
+        // A built-in tool runs calls of a function with its name.
+        let builtin = tool_of(name);
+        if self.schemas.has(builtin) {
+            let mismatch = self.schemas.mismatch(builtin, arguments);
+            return mismatch.map_or(Ok(false), |mismatch| Err(CallError::Builtin { mismatch }));
+        }
         let Some((body, tool)) = self.tool(name) else {
             return self.undeclared(name).map_or(Ok(false), |namespace| {
                 Err(CallError::Undeclared { namespace })

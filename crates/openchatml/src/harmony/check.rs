@@ -88,7 +88,7 @@ fn check_call(toolbox: &ToolIndex, message: &Message) -> Option<Diagnostic> {
             let header = Span::new(message.span.start, message.body.start);
             Some(undeclared(name, namespace, IN_MESSAGE, header))
         }
-        CallError::Arguments { mismatch, .. } => {
+        CallError::Arguments { mismatch, .. } | CallError::Builtin { mismatch } => {
             // Text that was written with escapes, or that is not UTF-8, has no such places.
             let is_verbatim = message.body.len() == message.content.len();
             let place = if is_verbatim {

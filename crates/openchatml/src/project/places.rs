@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::node::{Kind, Node, Object};
 use super::settings::check_settings;
 use crate::check::transcript_calls::{self, CallPlace, Places, Spelling};
+use crate::declare::CallSchemas;
 use crate::document::owned::Transcript;
 
 /// Checks the calls, replies and settings of a row that was read from `text`.
@@ -25,6 +26,11 @@ use crate::document::owned::Transcript;
 /// assert_eq!(found[0].primary.bytes(text), b"\"g\"");
 /// ```
 pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
+    check_with(text, transcript, &CallSchemas::new())
+}
+
+/// Checks a row like [`check`], with the schemas of built-in tools that its header lists.
+pub fn check_with(text: &[u8], transcript: &Transcript, schemas: &CallSchemas) -> Vec<Diagnostic> {
     let values = Node::values(text, Span::new(0, text.len())).unwrap_or_default();
     let mut places = Places {
         fallback: Span::new(0, 1.min(text.len())),
@@ -53,7 +59,7 @@ pub fn check(text: &[u8], transcript: &Transcript) -> Vec<Diagnostic> {
             None => value.items().for_each(|message| places.message(message)),
         }
     }
-    found.extend(transcript_calls::check(transcript, text, &places));
+    found.extend(transcript_calls::check(transcript, text, &places, schemas));
     found.sort_by_key(|found| found.primary.start);
     found
 }

@@ -1,14 +1,17 @@
 //! Calls of 0.1 against its function list.
 
-use logue_source::{Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use serde_json::from_slice;
 
 use super::document::{Item, LegacyDocument};
 use super::event::Function;
-use super::json::{Call, Output};
+use super::json::{Brackets, Call, Output};
+use super::marker::Marker;
 use super::read::to_transcript;
 use crate::check::transcript_calls::{self, CallPlace, Places, Spelling, check_replies_by_name};
+use crate::declare::CallSchemas;
 use crate::messages::recipient_of;
+use crate::syntax::json::find_error;
 use crate::syntax::vocabulary::FrameRole;
 
 /// Checks the calls of a conversation (`E-CALL-SCHEMA`).
@@ -37,7 +40,7 @@ pub fn check(document: &LegacyDocument<'_>) -> Vec<Diagnostic> {
         remedy: "declare the tool in the `<|function_list|>` of a system message",
         ..Places::default()
     };
-    let mut steps = Vec::new();
+    let (mut steps, mut found) = (Vec::new(), Vec::new());
     let messages = document
         .messages()
         .iter()
@@ -45,6 +48,9 @@ pub fn check(document: &LegacyDocument<'_>) -> Vec<Diagnostic> {
     for message in messages {
         for item in &message.items {
             let Item::Function(function, span) = *item else {
+                if message.head.role == FrameRole::Assistant {
+                    found.extend(malformed_calls(source, *item, message.complete));
+                }
                 continue;
             };
             let json = span.bytes(source);
@@ -77,11 +83,69 @@ pub fn check(document: &LegacyDocument<'_>) -> Vec<Diagnostic> {
     transcript
         .frames
         .retain(|frame| frame.role != FrameRole::Tool);
-    let mut found = transcript_calls::check(&transcript, source, &places);
+    found.extend(transcript_calls::check(
+        &transcript,
+        source,
+        &places,
+        &CallSchemas::new(),
+    ));
     let steps = steps
         .iter()
         .map(|(tool, is_reply, place)| (tool.as_str(), *is_reply, *place));
     found.extend(check_replies_by_name(steps));
     found.sort_by_key(|found| found.primary.start);
     found
+}
+
+/// Reports calls of an assistant that were read as text, because they are malformed.
+///
+/// A token without an object is prose about the token.
+fn malformed_calls(source: &[u8], item: Item, is_complete: bool) -> Vec<Diagnostic> {
+    let token = Marker::FunctionCall.as_str().as_bytes();
+    let text = match item {
+        Item::Text(text) => text,
+        // The end of an incomplete message is reported by the reader.
+        Item::Unfinished(Function::Call, value) if is_complete => {
+            return vec![malformed_call(source, value)];
+        }
+        _ => return Vec::new(),
+    };
+    let bytes = text.bytes(source);
+    let mut found = Vec::new();
+    for at in memchr::memmem::find_iter(bytes, token) {
+        let value = bytes.get(at + token.len()..).unwrap_or_default();
+        let blank = value.len() - value.trim_ascii_start().len();
+        let start = text.start + at + token.len() + blank;
+        if source.get(start) == Some(&b'{') {
+            found.push(malformed_call(source, Span::new(start, text.end)));
+        }
+    }
+    found
+}
+
+/// The finding about the object that begins a text.
+fn malformed_call(source: &[u8], text: Span) -> Diagnostic {
+    let bytes = text.bytes(source);
+    let mut brackets = Brackets::new(0);
+    let end = brackets.feed(bytes).filter(|_| brackets.is_closed());
+    let json = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+    let json = json.trim_ascii_end();
+    let (message, place) = match find_error(json) {
+        Some(error) => {
+            let at = text.start + error.offset.min(json.len());
+            let end = (at + 1).min(text.start + json.len()).max(at);
+            let message = format!(
+                "the call is not JSON, so it is read as text: {}",
+                error.what
+            );
+            (message, Span::new(at, end))
+        }
+        None => (
+            "the object is not a call, so it is read as text".to_owned(),
+            Span::new(text.start, text.start + json.len()),
+        ),
+    };
+    Diagnostic::error(DiagnosticCode::CallSchema, message, place)
+        .with_expected("`{\"name\": \"…\", \"arguments\": {…}}`")
+        .with_help("correct the object, or remove the token if it is text")
 }

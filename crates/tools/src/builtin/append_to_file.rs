@@ -25,11 +25,17 @@ pub(super) fn append_to_file(scope: &AccessScope) -> FileEdit {
     FileEdit::new(scope, "append_to_file", DESCRIPTION, parameters, plan)
 }
 
-fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
+/// Reads the arguments of a call.
+pub(super) fn path_and_content(arguments: &Arguments) -> Result<(String, String), String> {
     let arguments = ArgumentReader::read(arguments, &["path", "file", "content"])?;
-    let path = arguments.text(&["path", "file"])?;
-    let content = arguments.text(&["content"])?;
-    let target = WriteTarget::find(scope, path)?;
+    let path = arguments.text(&["path", "file"])?.to_owned();
+    let content = arguments.text(&["content"])?.to_owned();
+    Ok((path, content))
+}
+
+fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
+    let (path, content) = path_and_content(arguments)?;
+    let target = WriteTarget::find(scope, &path)?;
     let mut bytes = match target.metadata {
         Some(_) => target.read()?,
         None => Vec::new(),

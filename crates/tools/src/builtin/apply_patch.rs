@@ -75,7 +75,7 @@ fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
 }
 
 /// Returns the patch: the parameter `input` or `patch`, or the text of a custom call.
-fn patch_text(arguments: &Arguments) -> Result<String, String> {
+pub(super) fn patch_text(arguments: &Arguments) -> Result<String, String> {
     let text = arguments.as_str();
     let start = text.trim_start();
     if !start.is_empty() && !start.starts_with(['{', '[', '"']) {

@@ -30,16 +30,40 @@ pub(super) fn find_and_replace(scope: &AccessScope) -> FileEdit {
     FileEdit::new(scope, "find_and_replace", DESCRIPTION, parameters, plan)
 }
 
-fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
-    let known = ["path", "file", "find", "search", "replace", "all"];
-    let arguments = ArgumentReader::read(arguments, &known)?;
-    let path = arguments.text(&["path", "file"])?;
-    let find = arguments.text(&["find", "search"])?;
-    let replace = arguments.text(&["replace"])?;
-    let all = arguments.flag("all")?;
-    if find.is_empty() {
-        return Err("E-CALL-SCHEMA: find: must not be empty".to_owned());
+/// The replacement that a call requests.
+pub(super) struct Replacement {
+    path: String,
+    find: String,
+    replace: String,
+    all: bool,
+}
+
+impl Replacement {
+    /// Reads the arguments of a call.
+    pub(super) fn read(arguments: &Arguments) -> Result<Self, String> {
+        let known = ["path", "file", "find", "search", "replace", "all"];
+        let arguments = ArgumentReader::read(arguments, &known)?;
+        let replacement = Self {
+            path: arguments.text(&["path", "file"])?.to_owned(),
+            find: arguments.text(&["find", "search"])?.to_owned(),
+            replace: arguments.text(&["replace"])?.to_owned(),
+            all: arguments.flag("all")?,
+        };
+        if replacement.find.is_empty() {
+            return Err("E-CALL-SCHEMA: find: must not be empty".to_owned());
+        }
+        Ok(replacement)
     }
+}
+
+fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
+    let Replacement {
+        path,
+        find,
+        replace,
+        all,
+    } = Replacement::read(arguments)?;
+    let (path, find, replace) = (path.as_str(), find.as_str(), replace.as_str());
     let target = WriteTarget::find(scope, path)?;
     let text = target.text()?;
     let count = text.matches(find).count();

@@ -17,7 +17,8 @@ mod write_file;
 
 use std::sync::Arc;
 
-use rooted::rooted;
+use logue_message::{Arguments, ToolDefinition};
+use rooted::{add_root_parameter, rooted, without_root};
 
 pub(crate) use browser::Pages;
 pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
@@ -27,7 +28,7 @@ pub use read_file::ReadFile;
 pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
 
-use crate::{AccessScope, Tool};
+use crate::{AccessScope, Roots, Tool};
 
 /// A built-in tool; the variants list the names that a prompt declares it by.
 ///
@@ -168,6 +169,42 @@ impl Builtin {
             ]),
             name => Self::declared(name).map(|builtin| vec![builtin]),
         }
+    }
+
+    /// Returns the definition of the tool with the named directories `roots`.
+    pub fn definition(self, roots: &[&str]) -> ToolDefinition {
+        let scope = AccessScope::new(Arc::new(Roots::default()));
+        let mut definition = self.tool(&scope).definition().clone();
+        if self.takes_root() && !roots.is_empty() {
+            add_root_parameter(&mut definition.parameters, roots);
+        }
+        definition
+    }
+
+    /// Checks the arguments of a call of a tool that accepts more than its schema.
+    ///
+    /// Returns `None` if the schema decides; the error is a message for the model.
+    pub fn check_arguments(
+        self,
+        arguments: &Arguments,
+        roots: &[&str],
+    ) -> Option<Result<(), String>> {
+        let read = match self {
+            Self::ReadFile => {
+                read_file::ReadRequest::read(&without_root(arguments, roots)).map(drop)
+            }
+            Self::AppendToFile => append_to_file::path_and_content(arguments).map(drop),
+            Self::FindAndReplace => find_and_replace::Replacement::read(arguments).map(drop),
+            Self::ApplyPatch => apply_patch::patch_text(arguments).map(drop),
+            Self::Python => python::code(arguments).map(drop),
+            _ => return None,
+        };
+        Some(read)
+    }
+
+    /// Returns whether calls select a named directory by the argument `root`.
+    const fn takes_root(self) -> bool {
+        matches!(self, Self::ReadFile | Self::ReadDirectory | Self::Search)
     }
 
     /// Creates the tool, confined to `scope`.

@@ -140,7 +140,7 @@ impl Tool for Python {
 }
 
 /// Returns the program: the parameter `code`, or the complete text, as some models send it.
-fn code(arguments: &Arguments) -> Result<String, String> {
+pub(super) fn code(arguments: &Arguments) -> Result<String, String> {
     let code = match arguments.object() {
         Ok(object) => {
             if let Some(other) = object.keys().find(|key| *key != "code") {

@@ -27,6 +27,26 @@ pub struct ReadFile {
     roots: Arc<Roots>,
 }
 
+/// The lines that a call requests.
+pub(super) struct ReadRequest {
+    path: String,
+    offset: usize,
+    count: Option<usize>,
+}
+
+impl ReadRequest {
+    /// Reads the arguments of a call.
+    pub(super) fn read(arguments: &Arguments) -> Result<Self, String> {
+        let known = ["file", "path", "offset", "line_count"];
+        let arguments = ArgumentReader::read(arguments, &known)?;
+        Ok(Self {
+            path: arguments.text(&["file", "path"])?.to_owned(),
+            offset: arguments.line_count("offset")?.unwrap_or(0),
+            count: arguments.line_count("line_count")?,
+        })
+    }
+}
+
 impl ReadFile {
     /// Creates a tool confined to `roots`.
     pub fn new(roots: Arc<Roots>) -> Self {
@@ -49,12 +69,12 @@ impl ReadFile {
     }
 
     fn read(&self, arguments: &Arguments) -> Result<String, String> {
-        let known = ["file", "path", "offset", "line_count"];
-        let arguments = ArgumentReader::read(arguments, &known)?;
-        let path = arguments.text(&["file", "path"])?;
-        let offset = arguments.line_count("offset")?.unwrap_or(0);
-        let count = arguments.line_count("line_count")?;
-
+        let ReadRequest {
+            path,
+            offset,
+            count,
+        } = ReadRequest::read(arguments)?;
+        let path = path.as_str();
         let opened = self.roots.open_file(path);
         let opened = opened.map_err(|error| error.to_string())?;
         let size = opened.metadata.len();

@@ -36,13 +36,7 @@ pub(super) fn rooted(
     }
     let mut definition = tool.definition().clone();
     let ids: Vec<&str> = named.iter().map(|root| root.id.as_str()).collect();
-    if let Some(properties) = definition.parameters.get_mut("properties") {
-        properties["root"] = json!({
-            "type": "string",
-            "enum": ids,
-            "description": "Named folder; the path is then relative to it",
-        });
-    }
+    add_root_parameter(&mut definition.parameters, &ids);
     definition.description.push_str("\n\nNamed folders:");
     for root in named {
         let path = root.path().display();
@@ -62,6 +56,33 @@ pub(super) fn rooted(
             .map(|root| (root.clone(), of_root(Arc::clone(&root.roots))))
             .collect(),
     })
+}
+
+/// Adds the parameter `root`, which takes one of the names `ids`.
+pub(super) fn add_root_parameter(parameters: &mut Value, ids: &[&str]) {
+    if let Some(properties) = parameters.get_mut("properties") {
+        properties["root"] = json!({
+            "type": "string",
+            "enum": ids,
+            "description": "Named folder; the path is then relative to it",
+        });
+    }
+}
+
+/// Returns arguments without a `root` that is one of the names `ids`.
+pub(super) fn without_root(arguments: &Arguments, ids: &[&str]) -> Arguments {
+    let Ok(mut object) = arguments.object() else {
+        return arguments.clone();
+    };
+    let is_known = match object.get("root") {
+        Some(Value::String(root)) => ids.contains(&root.as_str()),
+        root => root.is_some_and(Value::is_null),
+    };
+    if !is_known || ids.is_empty() {
+        return arguments.clone();
+    }
+    object.remove("root");
+    Arguments::from_object(&object)
 }
 
 impl RootedTool {

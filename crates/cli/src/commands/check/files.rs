@@ -151,7 +151,7 @@ pub(super) fn invalid_schema(
 }
 
 /// The directory of a prompt, followed by those of its callers.
-fn folders(path: &Path, callers: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn folders(path: &Path, callers: &[PathBuf]) -> Vec<PathBuf> {
     let own = folder_of(path);
     std::iter::once(own)
         .chain(callers.iter().cloned())

@@ -4,6 +4,7 @@
 //! SARIF is one document, so it is written after the last file.
 
 mod annotation;
+mod calls;
 mod files;
 mod sarif;
 
@@ -12,8 +13,11 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_agent::{SourceError, into_text, read_all, read_bytes};
+use logue_agent::{
+    SourceError, builtin_schemas, into_text, read_all, read_bytes, unknown_builtins,
+};
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
+use openchatml::declare::CallSchemas;
 use openchatml::project::{self, JsonFormat};
 use openchatml::{harmony, v0_1};
 
@@ -21,8 +25,10 @@ use crate::finding::to_json;
 
 use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
+use crate::commands::check::calls::mismatched_calls;
 use crate::commands::check::files::{
-    AgentPrompt, agents_of, confined_reading, invalid_schema, unreadable_references,
+    AgentPrompt, agents_of, confined_reading, folders as read_folders, invalid_schema,
+    unreadable_references,
 };
 use crate::commands::check::sarif::Sarif;
 use crate::conversion::form::{DocumentForm, Form};
@@ -47,6 +53,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
         bar: bar(files.len()),
         seen: files.iter().filter_map(Input::canonical).collect(),
         agents: VecDeque::new(),
+        builtins: builtin_schemas(),
     };
     for file in &files {
         checker.input(file)?;
@@ -136,6 +143,8 @@ struct Checker<'a> {
     seen: BTreeSet<PathBuf>,
     /// Agents that the checked prompts name.
     agents: VecDeque<AgentPrompt>,
+    /// The argument schemas of built-in tools.
+    builtins: CallSchemas,
 }
 
 impl Checker<'_> {
@@ -177,7 +186,10 @@ impl Checker<'_> {
         match language {
             Language::Openchatml => {
                 let document = openchatml::parse(&bytes);
-                self.report(name, path, &bytes, &openchatml::check(&document))
+                let mut found = openchatml::check_with(&document, &self.builtins);
+                found.extend(unknown_builtins(&document));
+                found.sort_by_key(|finding| finding.primary.start);
+                self.report(name, path, &bytes, &found)
             }
             Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
                 let options = openchatml::convert::ConvertOptions::default();
@@ -218,7 +230,7 @@ impl Checker<'_> {
             let source = Source::fragment(name, row.text, row.origin);
             let mut reported: Vec<Diagnostic> = Vec::new();
             for read in row.conversations {
-                let checked = project::check(row.text, &read.transcript);
+                let checked = project::check_with(row.text, &read.transcript, &self.builtins);
                 for found in read.diagnostics.into_iter().chain(checked) {
                     // Both conversations of a pair have the settings of their row.
                     if !reported.contains(&found) {
@@ -260,7 +272,12 @@ impl Checker<'_> {
             .filter(|_| !self.arguments.no_file_checks)
             .and_then(|path| file_world_with(path, callers).ok());
         let (Some(mut world), Some(path), Some(base)) = (world, path, base) else {
-            return self.report(name, path, text.as_bytes(), &chatmd::check(text));
+            let mut found = chatmd::check(text);
+            let (document, _) = chatmd::check_tree(&chatmd::parse(text));
+            let parts = [chatmd::SourcePart::new(name, text)];
+            found.extend(mismatched_calls(&document, &parts, &[]));
+            found.sort_by_key(|finding| finding.primary.start);
+            return self.report(name, path, text.as_bytes(), &found);
         };
         let loaded = chatmd::load(name, text, &mut world);
         let mut found = loaded.check();
@@ -273,6 +290,11 @@ impl Checker<'_> {
         let payloads = (base != path).then(|| folder_of(path));
         let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
         found.extend(unreadable_references(loaded.document(), base, &folders));
+        found.extend(mismatched_calls(
+            loaded.document(),
+            loaded.parts(),
+            &read_folders(base, &folders),
+        ));
         let reading = confined_reading(loaded.document(), base, agent);
         let reading = reading.unwrap_or_else(|refused| {
             found.push(*refused);
