@@ -14,6 +14,7 @@ use crate::permission::decision_source::DecisionSource;
 use crate::permission::edit::{EditedCall, edit_in};
 use crate::permission::redacted_call::redacted_call;
 use crate::permission::rules::Permission;
+use crate::transcript::journal::undecided_note;
 use crate::turn::assistant::Assistant;
 use crate::turn::continuation::repeats_interrupted;
 use crate::turn::listener::TurnEvent;
@@ -27,7 +28,7 @@ impl Assistant {
         ctx: &NodeContext<TurnEvent>,
         calls: &mut [PendingCall],
         redaction: &TurnRedaction,
-    ) {
+    ) -> Result<(), NodeError> {
         for gated in calls.iter_mut() {
             gated.decision = self.permissions.decide(&gated.call.name);
             // A tool that does not exist is refused by the toolbox without a request.
@@ -55,7 +56,11 @@ impl Assistant {
                 gated.fingerprint = router.fingerprint(&gated.call, shown).await;
             }
         }
-        if let Some(approver) = &self.permissions.approver {
+        let is_asking = |gated: &PendingCall| gated.decision.permission == Permission::Ask;
+        let approver = self.permissions.approver.as_ref();
+        let approver = approver.filter(|_| calls.iter().any(is_asking));
+        if let Some(approver) = approver {
+            ctx.journal(undecided_note(true)).await?;
             let waiting = calls.iter_mut();
             for gated in waiting.filter(|gated| gated.decision.permission == Permission::Ask) {
                 let question = ApprovalRequest {
@@ -91,6 +96,10 @@ impl Assistant {
                 gated.note.clone_from(&error.0);
             }
         }
+        if approver.is_some() {
+            ctx.journal(undecided_note(false)).await?;
+        }
+        Ok(())
     }
 
     /// Requires approval for calls of a trusted prompt whose files have changed during the run.

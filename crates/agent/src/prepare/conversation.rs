@@ -3,9 +3,9 @@
 use logue_message::{ChatMessage, Content, Role, repair_history};
 
 use crate::prepare::error::PrepareError;
-use crate::prepare::source::History;
+use crate::prepare::source::{History, PromptSource};
 use crate::prompt::document::Prompt;
-use crate::transcript::item::TranscriptItem;
+use crate::transcript::item::{TranscriptItem, undecided_text};
 use crate::transcript::redaction::Redaction;
 
 /// The messages of a turn, and the items that its transcript lacks.
@@ -20,11 +20,10 @@ impl Conversation {
     /// The conversation of a prompt; it ends with a message that a model can answer.
     pub(crate) fn from_prompt(
         prompt: &Prompt,
-        name: &str,
-        history: &History,
+        source: &PromptSource,
         redaction: &Redaction,
     ) -> Result<Self, PrepareError> {
-        let History::Prompt { message } = history else {
+        let History::Prompt { message } = &source.history else {
             return Ok(Self::default());
         };
         let recorded = prompt.variables.unrecorded.iter();
@@ -33,13 +32,26 @@ impl Conversation {
             value: value.clone(),
         });
         let mut additions: Vec<TranscriptItem> = recorded.collect();
-        additions.extend(prompt.unanswered_calls());
+        additions.extend(
+            prompt
+                .unanswered_calls()
+                .into_iter()
+                .map(|item| match item {
+                    TranscriptItem::ToolResponse { call, .. }
+                        if source.undecided.contains(&call.id) =>
+                    {
+                        let text = undecided_text(prompt.is_openchatml());
+                        TranscriptItem::ToolResponse { call, text }
+                    }
+                    item => item,
+                }),
+        );
         let mut messages = prompt.messages.clone();
         messages.extend(additions.iter().filter_map(TranscriptItem::to_message));
         // A result belongs to its call, and the call stays where the file has it.
         let (mut messages, _) = repair_history(messages);
         match message {
-            None => require_results(prompt, name)?,
+            None => require_results(prompt, &source.name)?,
             Some(message) if is_repeated(message, messages.last(), redaction) => {
                 messages.pop();
                 messages.push(message.clone());

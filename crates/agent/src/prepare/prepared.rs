@@ -339,8 +339,7 @@ async fn assemble(
     require_tools(environment, &scope, source, Some(&offered))?;
     require_approver(environment, source, &offered, &permissions)?;
     let redaction = &environment.redaction;
-    let conversation =
-        Conversation::from_prompt(&prompt, &source.name, &source.history, redaction)?;
+    let conversation = Conversation::from_prompt(&prompt, source, redaction)?;
     let requirements = match requirements_of(&prompt, &scope) {
         Ok(requirements) => environment.requirements.clone().or(requirements),
         Err(error) => {

@@ -30,6 +30,10 @@ pub struct PromptSource {
     pub payloads: Option<PathBuf>,
     /// The record of earlier evaluations of the conversation; with `None`, nothing is recorded.
     pub record: Option<Arc<EvaluationRecord>>,
+    /// The ids of calls that wait for a decision.
+    ///
+    /// A turn that continues without it reports that they were not run.
+    pub undecided: Vec<String>,
     /// The conversation that the turn continues.
     pub history: History,
 }
@@ -85,6 +89,7 @@ impl PromptSource {
             transcript: None,
             payloads: None,
             record: None,
+            undecided: Vec::new(),
             history: History::Prompt { message: None },
         }
     }

@@ -50,6 +50,8 @@ pub struct TranscriptFile {
     ///
     /// `None` if they are unknown.
     latest: Option<Vec<usize>>,
+    /// Results in the content that are valid only if the process ends.
+    provisional: Option<String>,
 }
 
 #[derive(Debug)]
@@ -136,6 +138,7 @@ impl TranscriptFile {
             content: content.to_vec(),
             held: None,
             latest: Some(Vec::new()),
+            provisional: None,
         })
     }
 
@@ -174,6 +177,7 @@ impl TranscriptFile {
             content,
             held,
             latest: Some(Vec::new()),
+            provisional: None,
         })
     }
 
@@ -358,6 +362,25 @@ impl TranscriptFile {
         Err(self.rescue(added)?)
     }
 
+    /// Removes text that was appended, if another program left it in the file.
+    fn remove(&mut self, text: &str) -> Result<(), TranscriptError> {
+        for _ in 0..TRIES {
+            self.refresh()?;
+            let mut windows = self.content.windows(text.len().max(1));
+            let Some(at) = windows.rposition(|window| window == text.as_bytes()) else {
+                return Ok(());
+            };
+            let mut content = self.content.clone();
+            content.drain(at..at + text.len());
+            let is_placed = self.put(&content);
+            if is_placed.map_err(|error| io_error(&self.path, "written", error))? {
+                self.content = content;
+                return Ok(());
+            }
+        }
+        Err(TranscriptError::Busy(self.path.display().to_string()))
+    }
+
     /// Creates a private file beside the transcript.
     fn temporary(&self) -> io::Result<(OsString, File)> {
         temporary(&self.folder, &self.name, self.held.is_some())
@@ -401,6 +424,20 @@ impl TranscriptWriter for TranscriptFile {
 
     fn expect(&mut self, calls: &[ToolCall]) {
         self.writing.expect(calls);
+    }
+
+    fn await_decision(&mut self, calls: &[ToolCall]) -> Result<(), TranscriptError> {
+        let results = self.writing.not_run(calls)?;
+        self.add(&results, 0)?;
+        self.provisional = Some(results);
+        Ok(())
+    }
+
+    fn decided(&mut self) -> Result<(), TranscriptError> {
+        match self.provisional.take() {
+            Some(results) => self.remove(&results),
+            None => Ok(()),
+        }
     }
 
     fn insert(&mut self, element: &TranscriptItem, later: usize) -> Result<(), TranscriptError> {

@@ -9,7 +9,7 @@ use logue_tools::FolderHandle;
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::frames;
-use crate::transcript::item::{TranscriptError, TranscriptItem};
+use crate::transcript::item::{TranscriptError, TranscriptItem, undecided_text};
 use crate::transcript::payload::{PayloadError, PayloadFolder};
 use crate::transcript::redaction::Redaction;
 
@@ -114,6 +114,23 @@ impl TranscriptFormat {
             .map(|element| self.redaction.element(element));
         let redacted: Vec<TranscriptItem> = redacted.collect();
         self.as_they_are(&redacted, held)
+    }
+
+    /// Formats results of calls that were not run, because the process ended before a decision.
+    ///
+    /// They are in the transcript itself, because they may be removed.
+    pub(crate) fn not_run(&mut self, calls: &[ToolCall]) -> Result<String, TranscriptError> {
+        let text = undecided_text(self.form == Form::OpenChatMl);
+        let results = calls.iter().map(|call| TranscriptItem::ToolResponse {
+            call: call.clone(),
+            text: text.clone(),
+        });
+        let results: Vec<TranscriptItem> = results.collect();
+        let external = std::mem::take(&mut self.external);
+        let inline_bytes = std::mem::replace(&mut self.inline_bytes, usize::MAX);
+        let formatted = self.text_of(&results, false);
+        (self.external, self.inline_bytes) = (external, inline_bytes);
+        formatted
     }
 
     fn as_they_are(

@@ -1,6 +1,8 @@
 //! The items that a turn appends to a transcript.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
+use logue_source::DiagnosticCode;
+use logue_tools::{ToolResult, envelope};
 
 /// A completed part of a turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +106,17 @@ impl TranscriptItem {
     }
 }
 
+/// Returns the result of a call that waited for a decision when its run ended.
+pub(crate) fn undecided_text(is_envelope: bool) -> String {
+    let code = DiagnosticCode::ToolCancelled.as_str();
+    let words = "the run ended before this call was approved, so it was not run.";
+    if is_envelope {
+        envelope(&ToolResult::error(code, words)).to_string()
+    } else {
+        format!("{code}: {words}")
+    }
+}
+
 /// A destination of completed items. An item is durable when `append` returns.
 pub trait TranscriptWriter: Send {
     /// Checks that later items can be stored, as far as possible.
@@ -125,6 +138,25 @@ pub trait TranscriptWriter: Send {
     /// Announces that the results of these calls follow, in any order.
     fn expect(&mut self, calls: &[ToolCall]) {
         let _ = calls;
+    }
+
+    /// Records that these calls wait for a decision.
+    ///
+    /// They count as not run until [`decided`](Self::decided).
+    ///
+    /// # Errors
+    /// Returns an error if that is not durable.
+    fn await_decision(&mut self, calls: &[ToolCall]) -> Result<(), TranscriptError> {
+        let _ = calls;
+        Ok(())
+    }
+
+    /// Removes the record of [`await_decision`](Self::await_decision), before a call runs.
+    ///
+    /// # Errors
+    /// Returns an error if that is not durable; none of the calls may run.
+    fn decided(&mut self) -> Result<(), TranscriptError> {
+        Ok(())
     }
 
     /// Inserts an item before the `later` items that were appended last.

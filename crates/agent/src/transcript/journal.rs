@@ -11,9 +11,19 @@ use logue_graph::{Journal, NodeError, NodeLocation};
 use logue_harness::BoxFuture;
 use logue_harness::chat::TurnNote;
 use logue_message::{ChatMessage, Role, ShapeError, ToolCall};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::transcript::item::{TranscriptError, TranscriptItem, TranscriptWriter};
+
+/// The key of a note about calls that wait for a decision.
+const UNDECIDED: &str = "undecided";
+
+/// Returns the note that calls begin, or cease, to wait for a decision.
+///
+/// Recovery of sessions skips it: their journal has a note for each started call.
+pub(crate) fn undecided_note(is_waiting: bool) -> Value {
+    json!({ UNDECIDED: is_waiting })
+}
 
 /// Appends the messages of a run to a transcript. Cloning shares it.
 #[derive(Clone)]
@@ -82,6 +92,18 @@ impl TranscriptJournal {
         Ok(0)
     }
 
+    /// Records whether the calls of the latest answer wait for a decision.
+    fn decision(&self, note: &Value) -> Result<(), TranscriptError> {
+        let Inner {
+            transcript, calls, ..
+        } = &mut *self.lock();
+        match note.get(UNDECIDED).and_then(Value::as_bool) {
+            Some(true) => transcript.await_decision(calls),
+            Some(false) => transcript.decided(),
+            None => Ok(()),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +132,7 @@ impl Journal for TranscriptJournal {
                 | TurnNote::Step { message, .. }
                 | TurnNote::Rejected(message),
             ) => self.write(&message).map(drop).map_err(failed),
+            Ok(TurnNote::Other) => self.decision(&entry).map_err(failed),
             Ok(_) => Ok(()),
             Err(cause) => Err(invalid(&cause)),
         };

@@ -372,7 +372,7 @@ impl Shared {
         let redaction = &self.redaction;
         self.assistant
             .decide(&router, ctx, &mut calls, redaction)
-            .await;
+            .await?;
         let is_asking = |gated: &PendingCall| gated.decision.permission == Permission::Ask;
         if let Some(redact) = redaction.redact()
             && calls.iter().any(is_asking)

@@ -29,7 +29,7 @@ use crate::setup::session_turn::resume_command;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{new_id, open};
-use crate::setup::suspended::SuspendedFileTurn;
+use crate::setup::suspended::{SuspendedFileTurn, undecided_calls};
 use crate::setup::transcript::transcript_of;
 use crate::setup::turn_environment::TurnCommand;
 use crate::telemetry;
@@ -87,9 +87,10 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     let input = Input::open(arguments, timeout, |path| output.waiting(path))?;
     let mut environment = environment(arguments, settings, output, &input)?;
     let agents = agent_log(&input, settings, &mut environment);
-    let source = source(arguments, settings, &input, message)?;
+    let mut source = source(arguments, settings, &input, message)?;
     let record = source.record.clone();
     let runtime = runtime()?;
+    source.undecided = runtime.block_on(undecided(arguments, settings, &input));
     // Documents of the prompt may call agents, so preparation can take as long as a turn.
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
         Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.model_args))?,
@@ -153,8 +154,9 @@ fn dry_run(
     let capture = RequestCapture::default();
     let models = ConfiguredModels::new(&arguments.model_args, settings);
     environment.models = Arc::new(models.with_capture(capture.clone()));
-    let source = source(arguments, settings, &input, message)?;
+    let mut source = source(arguments, settings, &input, message)?;
     let runtime = runtime()?;
+    source.undecided = runtime.block_on(undecided(arguments, settings, &input));
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
         Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.model_args))?,
         Err(exit) => {
@@ -200,6 +202,14 @@ fn source(
         record_beside(transcript, started.as_deref(), false, model_args, settings)
     });
     Ok(source)
+}
+
+/// Returns the ids of calls of the conversation that wait for a decision.
+async fn undecided(arguments: &RunArgs, settings: &Settings, input: &Input) -> Vec<String> {
+    let Some(transcript) = input.recorded_file() else {
+        return Vec::new();
+    };
+    undecided_calls(&transcript, &arguments.store, settings).await
 }
 
 /// Builds the environment of the turn. Only a turn with a transcript can suspend.

@@ -17,7 +17,7 @@ use logue_harness::store::{
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::SignalArgs;
+use crate::arguments::{SignalArgs, StoreArgs};
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::read_messages;
 use crate::exit::{CliError, Exit};
@@ -27,7 +27,7 @@ use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, chat_over};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::store::{new_id, shown_id, store_failure};
+use crate::setup::store::{check_exists, new_id, open, shown_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
 
@@ -69,6 +69,36 @@ pub(crate) fn obstacle(waiting: &Suspension) -> Option<&'static str> {
     let open = unanswered(&messages);
     let is_gone = call_ids(waiting).any(|id| !open.contains(&id));
     is_gone.then_some("the conversation continued without it")
+}
+
+/// Returns the ids of a transcript's calls that wait for a decision.
+///
+/// A store that cannot be read has none: their outcome is then unknown.
+pub(crate) async fn undecided_calls(
+    transcript: &Path,
+    arguments: &StoreArgs,
+    settings: &Settings,
+) -> Vec<String> {
+    let session = format!("{SCHEME}{}", transcript.display());
+    let is_open = read_bytes(transcript).is_ok_and(|text| {
+        let read = Form::detect(Some(transcript), &text)
+            .and_then(|(form, _)| read_messages(&session, &text, form, transcript.parent()).ok());
+        read.is_some_and(|(messages, _)| !unanswered(&messages).is_empty())
+    });
+    if !is_open || check_exists(arguments, settings).is_err() {
+        return Vec::new();
+    }
+    let Ok(store) = open(arguments, settings) else {
+        return Vec::new();
+    };
+    let filter = SuspensionFilter {
+        session: Some(session),
+        signal_id: None,
+        status: Some(SuspensionStatus::Suspended),
+    };
+    let waiting = store.suspensions(filter).await.unwrap_or_default();
+    let ids = waiting.iter().flat_map(call_ids);
+    ids.map(str::to_owned).collect()
 }
 
 /// Returns the ids of the calls that a suspended turn asks about.

@@ -90,6 +90,7 @@ mod transcript;
 mod transcript_ends;
 mod trust;
 mod trusted_content;
+mod undecided;
 mod unlisted_losses;
 mod variables;
 mod view;
