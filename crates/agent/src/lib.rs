@@ -45,6 +45,7 @@ mod turn;
 
 pub use agents::code_agent::{Agent, AgentBuilder, AgentError};
 pub use agents::response_cache::ResponseCache;
+pub use agents::run_agent::{AGENT_DEPTH_HELP, too_deep};
 pub use permission::approval::{
     APPROVAL, CONNECTION, DECIDED_BY, NOTE, approval_payload, check_approval, deadline, is_pending,
     rename_pending,

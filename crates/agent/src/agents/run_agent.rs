@@ -26,6 +26,10 @@ use crate::turn::budget::Budget;
 use crate::turn::listener::{AgentCallPath, Listener, TurnEvent};
 use crate::turn::run::TurnEnd;
 
+/// The remedy for agents that call agents beyond the limit.
+pub const AGENT_DEPTH_HELP: &str =
+    "let one of them do its part itself, or raise `[run] max_agent_depth` or --max-agent-depth";
+
 impl AgentRunner for Environment {
     fn run<'a>(
         &'a self,
@@ -137,10 +141,15 @@ fn require_depth(
             .with_help("remove the agent that asks for its own prompt"));
     }
     if caller.depth >= max_depth {
-        let message = format!("agents call agents more than {max_depth} deep: {}", chain());
-        return Err(failed(message).with_help("let one of them do its part itself"));
+        let message = format!("{}: {}", too_deep(max_depth), chain());
+        return Err(failed(message).with_help(AGENT_DEPTH_HELP));
     }
     Ok(())
+}
+
+/// Returns the error of agents that call agents beyond the limit.
+pub fn too_deep(max_depth: usize) -> String {
+    format!("agents call agents more than {max_depth} deep, the limit `max_agent_depth`")
 }
 
 /// Runs the turn of an agent, unless its response is recorded or cached.

@@ -5,8 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use chatmd::{Document, ReferenceKind, WorldErrorKind, load};
+use chatmd::{
+    Document, DocumentRequest, ImageRequest, ReferenceKind, ToolDecl, ToolKind, World as _,
+    WorldErrorKind, load,
+};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_tools::{Builtin, BuiltinPower};
 
 use crate::prompt::grants::{AgentFile, MAX_AGENTS};
 use crate::prompt::scope::PromptScope;
@@ -15,9 +19,12 @@ use crate::prompt::variables::{FilledVariables, VariableValues};
 impl PromptScope {
     /// Compares the values of a command with the agents of a document.
     ///
-    /// The scope is that of the agents, of which those in files are read. A variable counts as declared if an agent declares it. Returns an error for each variable of an
-    /// agent without a value and for each agent with an error, at the element that leads to the
-    /// agent: the run would fail at its call.
+    /// The scope is that of the agents, of which those in files are read. A variable counts as
+    /// declared if an agent declares it. Returns an error for each variable of an agent without a
+    /// value, for each agent with an error and for each file that it lacks, at the element that
+    /// leads to the agent: the run would fail at its call.
+    ///
+    /// A file that an agent lacks is not an error if a tool may create it before the call.
     pub(crate) fn check_agents(
         &self,
         document: &Document,
@@ -27,6 +34,9 @@ impl PromptScope {
         let mut declared = names(document);
         let mut seen = BTreeSet::new();
         let mut missing = self.unreadable_agents(document);
+        let mut absent = self.absent_agents(document);
+        missing.append(&mut absent);
+        let mut may_create = document.tools().any(may_create_files);
         let agents = self.agents_of(document).into_iter();
         let mut waiting: Vec<(Span, AgentFile)> = agents.map(|agent| (agent.span, agent)).collect();
         while let Some((span, agent)) = waiting.pop() {
@@ -60,8 +70,15 @@ impl PromptScope {
             let confining = confining.with_variables(inner);
             let unreadable = confining.unreadable_agents(document).into_iter();
             missing.extend(unreadable.map(|error| refusal(&error)));
+            may_create |= document.tools().any(may_create_files);
+            let absences = confining.absent_agents(document).into_iter();
+            let absences = absences.chain(agent.scope.unreadable_documents(document));
+            absent.extend(absences.map(|error| refusal(&error)));
             let inner = confining.agents_of(document);
             waiting.extend(inner.into_iter().map(|agent| (span, agent)));
+        }
+        if !may_create {
+            missing.extend(absent);
         }
         filled.undeclared = values.undeclared(&declared).map(str::to_owned);
         missing
@@ -69,16 +86,27 @@ impl PromptScope {
 }
 
 impl PromptScope {
-    /// Returns an error for each agent in a file that may not be read.
-    ///
-    /// A missing file is an error of the call.
+    /// Returns an error for each agent in an existing file that may not be read.
     fn unreadable_agents(&self, document: &Document) -> Vec<Diagnostic> {
+        self.agents_with_error(document, |kind| kind != WorldErrorKind::NotFound)
+    }
+
+    /// Returns an error for each agent in a file that does not exist.
+    fn absent_agents(&self, document: &Document) -> Vec<Diagnostic> {
+        self.agents_with_error(document, |kind| kind == WorldErrorKind::NotFound)
+    }
+
+    fn agents_with_error(
+        &self,
+        document: &Document,
+        is_selected: impl Fn(WorldErrorKind) -> bool,
+    ) -> Vec<Diagnostic> {
         let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
         let named = document.references();
         let named = named.filter(|one| one.local && is_agent(one.kind));
         let errors = named.filter_map(|one| {
             let error = self.files.prompt(one.src).err()?;
-            if error.kind == WorldErrorKind::NotFound {
+            if !is_selected(error.kind) {
                 return None;
             }
             let message = match one.kind {
@@ -90,6 +118,43 @@ impl PromptScope {
             Some(help.fold(unreadable, Diagnostic::with_help))
         });
         errors.collect()
+    }
+
+    /// Returns an error for each document and image in a file that cannot be read.
+    fn unreadable_documents(&self, document: &Document) -> Vec<Diagnostic> {
+        let mut files = self.files.clone();
+        let errors = document
+            .references()
+            .filter(|one| one.local)
+            .filter_map(|one| {
+                let read = match one.kind {
+                    ReferenceKind::Document => {
+                        files.document(&DocumentRequest::local(one.src)).map(drop)
+                    }
+                    ReferenceKind::Image => files.image(&ImageRequest::local(one.src)).map(drop),
+                    _ => return None,
+                };
+                let error = read.err()?;
+                let message = error.to_string();
+                let unreadable = Diagnostic::error(error.kind.code(), message, one.span);
+                let help = error.help.into_iter();
+                Some(help.fold(unreadable, Diagnostic::with_help))
+            });
+        errors.collect()
+    }
+}
+
+/// Returns whether calls of a tool may create a file that an agent names.
+fn may_create_files(tool: &ToolDecl) -> bool {
+    match &tool.kind {
+        ToolKind::Builtin { name } => {
+            let named = Builtin::named(name).unwrap_or_default();
+            named
+                .iter()
+                .any(|builtin| builtin.power() == BuiltinPower::Writes)
+        }
+        ToolKind::Agent { .. } => false,
+        _ => true,
     }
 }
 

@@ -266,6 +266,7 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
 async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
     let stage = Stage::new(&[
         ("helper.chatmd", "<system>You help.</system>"),
+        ("gone.chatmd", "<system>You are removed.</system>"),
         (
             "main.md",
             "<tool name=\"helper\" agent=\"helper.chatmd\" local description=\"Helps\"/>\
@@ -274,8 +275,10 @@ async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
              <user>hello</user>",
         ),
     ]);
-    let text = fs::read_to_string(stage.folder.path().join("prompts/main.md")).unwrap();
+    let prompts = stage.folder.path().join("prompts");
+    let text = fs::read_to_string(prompts.join("main.md")).unwrap();
     let prompt = stage.load(&text).await;
+    fs::remove_file(prompts.join("gone.chatmd")).unwrap();
     let toolbox = toolbox(&prompt, &stage.scope(), &Permissions::new())
         .await
         .unwrap();

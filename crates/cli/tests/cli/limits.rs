@@ -503,6 +503,7 @@ fn of_several_limits_the_strictest_counts_and_a_flag_over_all() {
         "[run]\nmax_total_tokens = 1000\n[prices.m]\ninput_per_mtok = 0\noutput_per_mtok = 0\n";
     let files = [
         ("p.md", PROMPT),
+        ("helper.md", HELPER),
         ("logue.toml", project),
         (".config/logue/config.toml", own),
     ];

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent_calls;
+mod agent_files;
 mod agent_variables;
 mod approvals;
 mod asking;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{Document, ReferenceKind};
-use logue_agent::{ResponseRequirements, named_roots, read_bytes};
+use logue_agent::{AGENT_DEPTH_HELP, ResponseRequirements, named_roots, read_bytes, too_deep};
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{NamedRoot, Roots};
 use serde_json::Value;
@@ -20,9 +20,6 @@ use crate::files::folder_of;
 ///
 /// A transcript may have lost hundreds of payloads.
 const SHOWN: usize = 20;
-
-/// Maximum number of agents that call one another and are checked.
-const MAX_AGENT_LEVELS: usize = 16;
 
 /// Returns an error for each local file that a run could not read.
 ///
@@ -177,23 +174,17 @@ pub(super) struct AgentPrompt {
     pub(super) reading: Vec<NamedRoot>,
 }
 
-impl AgentPrompt {
-    /// Returns whether further agents of it are checked.
-    pub(super) fn has_agents(&self) -> bool {
-        self.callers.len() < MAX_AGENT_LEVELS
-    }
-}
-
-/// Returns the agents of a prompt below its directories, and endless ones.
+/// Returns the agents of a prompt below its directories, and errors of others.
 ///
 /// `chain` are the prompts that call this one, and `reading` the directories that it and they
-/// confine reading to.
+/// confine reading to. Agents deeper than `max_depth` are not returned.
 pub(super) fn agents_of(
     document: &Document,
     path: &Path,
     callers: &[PathBuf],
     chain: &[PathBuf],
     reading: &[NamedRoot],
+    max_depth: usize,
 ) -> (Vec<AgentPrompt>, Vec<Diagnostic>) {
     let folders = folders(path, callers);
     let Ok(roots) = Roots::new(folders.clone()) else {
@@ -204,7 +195,8 @@ pub(super) fn agents_of(
     let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
     let references = document.references();
     let agents = references.filter(|reference| reference.local && is_agent(reference.kind));
-    let (mut found, mut endless) = (Vec::new(), Vec::new());
+    let is_too_deep = callers.len() >= max_depth;
+    let (mut found, mut refused) = (Vec::new(), Vec::new());
     for reference in agents.filter(|reference| !roots.is_outside(reference.src)) {
         let mut paths = folders.iter().map(|folder| folder.join(reference.src));
         let Some(path) = paths.find(|path| path.is_file()) else {
@@ -212,12 +204,27 @@ pub(super) fn agents_of(
         };
         // A document calls its agents each time that it is evaluated, a tool only when it is used.
         let is_called = reference.kind == ReferenceKind::Agent;
-        if is_called && path.canonicalize().is_ok_and(|real| chain.contains(&real)) {
+        let real = path.canonicalize();
+        let is_recursive = real.is_ok_and(|real| chain.contains(&real));
+        if is_called && is_recursive {
             let message = format!("the agent {:?} asks for itself", reference.src);
-            endless.push(
+            refused.push(
                 Diagnostic::error(DiagnosticCode::MdAgentFailed, message, reference.span)
                     .with_help("remove the agent that asks for its own prompt"),
             );
+            continue;
+        }
+        if is_too_deep {
+            // A tool may call its own prompt, and the model ends that.
+            if !is_recursive {
+                let (code, message) = (DiagnosticCode::MdAgentFailed, too_deep(max_depth));
+                let finding = if is_called {
+                    Diagnostic::error(code, message, reference.span)
+                } else {
+                    Diagnostic::warning(code, message, reference.span)
+                };
+                refused.push(finding.with_help(AGENT_DEPTH_HELP));
+            }
             continue;
         }
         found.push(AgentPrompt {
@@ -227,7 +234,7 @@ pub(super) fn agents_of(
             reading: reading.to_vec(),
         });
     }
-    (found, endless)
+    (found, refused)
 }
 
 /// Returns the reason if a path is certainly not a readable file.

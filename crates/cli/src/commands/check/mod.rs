@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{
-    SourceError, builtin_schemas, into_text, read_all, read_bytes, unknown_builtins,
+    MAX_AGENT_CALLS, SourceError, builtin_schemas, into_text, read_all, read_bytes,
+    unknown_builtins,
 };
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
 use openchatml::declare::CallSchemas;
@@ -38,6 +39,7 @@ use crate::exit::{CliError, Exit};
 use crate::files::{file_world_with, find_files, folder_of};
 use crate::language::Language;
 use crate::setup::evaluation::base_of;
+use crate::setup::settings::Settings;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
 /// Minimum number of files for a progress bar.
@@ -54,6 +56,8 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
         seen: files.iter().filter_map(Input::canonical).collect(),
         agents: VecDeque::new(),
         builtins: builtin_schemas(),
+        max_agent_depth: Settings::inspect()
+            .map_or(MAX_AGENT_CALLS, |settings| settings.run.max_agent_depth),
     };
     for file in &files {
         checker.input(file)?;
@@ -145,6 +149,8 @@ struct Checker<'a> {
     agents: VecDeque<AgentPrompt>,
     /// The argument schemas of built-in tools.
     builtins: CallSchemas,
+    /// The limit of nested agent calls in a run.
+    max_agent_depth: usize,
 }
 
 impl Checker<'_> {
@@ -301,15 +307,14 @@ impl Checker<'_> {
             Vec::new()
         });
         found.extend(invalid_schema(loaded.document(), base, callers));
-        if agent.is_none_or(AgentPrompt::has_agents) {
-            let chain = agent.map_or(&[][..], |agent| &agent.chain);
-            let (agents, endless) = agents_of(loaded.document(), base, callers, chain, &reading);
-            found.extend(endless);
-            for agent in agents {
-                let real = agent.path.canonicalize();
-                if real.is_ok_and(|real| self.seen.insert(real)) {
-                    self.agents.push_back(agent);
-                }
+        let chain = agent.map_or(&[][..], |agent| &agent.chain);
+        let depth = self.max_agent_depth;
+        let (agents, refused) = agents_of(loaded.document(), base, callers, chain, &reading, depth);
+        found.extend(refused);
+        for agent in agents {
+            let real = agent.path.canonicalize();
+            if real.is_ok_and(|real| self.seen.insert(real)) {
+                self.agents.push_back(agent);
             }
         }
         found.sort_by_key(|finding| finding.primary.start);
