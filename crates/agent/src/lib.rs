@@ -96,6 +96,7 @@ pub use trust::form::{DeclarationForm, GrantForm, PowerForm, PowerKind, path_tex
 pub use trust::grant::{Grant, GrantFile};
 pub use trust::prompt_trust::PromptTrust;
 pub use trust::trust_file::{TrustEntries, TrustFile, Trusted};
+pub use turn::answer_parts::TurnStop;
 pub use turn::assistant::{Assistant, MAX_REQUESTS, TOOL_RESULT_REQUIRED};
 pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;

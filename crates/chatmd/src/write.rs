@@ -134,7 +134,9 @@ impl<'a> ToolResponseRecord<'a> {
 pub struct AssistantMessage<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
-    /// The provider's status of the record; has an effect only with an id.
+    /// The provider's status of the record, or [`INTERRUPTED`].
+    ///
+    /// A provider's status has an effect only with an id.
     pub status: Option<&'a str>,
     /// Whether the text is a preamble to tool calls.
     pub preamble: bool,
@@ -718,6 +720,9 @@ pub fn separator(existing: &str) -> &'static str {
 }
 
 const CUSTOM: &str = "custom_tool_call";
+
+/// The `status` of an answer that was interrupted; an extension of Logue.
+pub const INTERRUPTED: &str = "interrupted";
 
 /// The `phase` of a preamble to tool calls.
 pub(crate) const COMMENTARY: &str = "commentary";

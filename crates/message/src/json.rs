@@ -13,6 +13,7 @@ use crate::{
 };
 
 const ROLES: &str = "system, developer, user, assistant or tool";
+const INTERRUPTED: &str = "interrupted";
 const BLOCKS: &str = "text, thinking, redacted_thinking or image";
 
 impl ChatMessage {
@@ -39,6 +40,11 @@ impl ChatMessage {
         }
         put(&mut object, "tool_call_id", self.tool_call_id.as_deref());
         put(&mut object, "name", self.name.as_deref());
+        put(
+            &mut object,
+            "status",
+            self.interrupted.then_some(INTERRUPTED),
+        );
         Value::Object(object)
     }
 
@@ -95,6 +101,9 @@ impl ChatMessage {
             tool_calls,
             tool_call_id: fields.owned("tool_call_id")?,
             name: fields.owned("name")?,
+            // Other programs write other words.
+            interrupted: role == Role::Assistant
+                && fields.get("status").and_then(Value::as_str) == Some(INTERRUPTED),
         })
     }
 }

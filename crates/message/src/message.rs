@@ -83,6 +83,8 @@ pub struct ChatMessage {
     pub tool_call_id: Option<String>,
     /// The tool's name on a tool message, or a participant's name.
     pub name: Option<String>,
+    /// Whether an assistant message is only the beginning of an answer that was interrupted.
+    pub interrupted: bool,
 }
 
 impl ChatMessage {
@@ -95,6 +97,15 @@ impl ChatMessage {
             tool_calls: Vec::new(),
             tool_call_id: None,
             name: None,
+            interrupted: false,
+        }
+    }
+
+    /// Creates the received part of an answer that was interrupted.
+    pub fn interrupted(text: impl Into<String>) -> Self {
+        Self {
+            interrupted: true,
+            ..Self::assistant(text.into())
         }
     }
 

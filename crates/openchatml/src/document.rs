@@ -15,6 +15,7 @@ use crate::document::frame::Frame;
 use crate::document::header::Header;
 use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
 use crate::document::owned_source::is_text;
+use crate::read::attributes::{INTERRUPTED, STATUS};
 use crate::syntax::escape;
 use crate::syntax::findings::Findings;
 use crate::syntax::rules::Rules;
@@ -216,6 +217,15 @@ impl<'s> Document<'s> {
     /// The name in a frame: of a tool on its reply, else of a participant.
     pub fn name(&self, frame: &Frame) -> Option<Cow<'s, str>> {
         frame.name_span().map(|span| self.text(span))
+    }
+
+    /// Returns whether a frame is the beginning of an answer that was interrupted.
+    pub fn is_interrupted(&self, frame: &Frame) -> bool {
+        frame.attributes().iter().any(|pair| {
+            let value = pair.value.map(|value| value.bytes(self.source));
+            let key = pair.key.bytes(self.source);
+            key == STATUS.as_bytes() && value == Some(INTERRUPTED.as_bytes())
+        })
     }
 
     /// The intent's word.

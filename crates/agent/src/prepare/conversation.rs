@@ -52,9 +52,10 @@ impl Conversation {
         let (mut messages, _) = repair_history(messages);
         match message {
             None => require_results(prompt, &source.name)?,
-            Some(message) if is_repeated(message, messages.last(), redaction) => {
-                messages.pop();
-                messages.push(message.clone());
+            Some(message) if is_repeated(message, unanswered(&messages), redaction) => {
+                if let Some(at) = messages.iter().rposition(|one| !one.interrupted) {
+                    message.clone_into(&mut messages[at]);
+                }
             }
             Some(message) => {
                 messages.push(message.clone());
@@ -67,6 +68,11 @@ impl Conversation {
             additions,
         })
     }
+}
+
+/// Returns the last message; an interrupted answer answers nothing.
+fn unanswered(messages: &[ChatMessage]) -> Option<&ChatMessage> {
+    messages.iter().rfind(|message| !message.interrupted)
 }
 
 /// Returns whether the transcript already ends with this message: the turn failed and is repeated.
@@ -93,7 +99,7 @@ fn require_results(prompt: &Prompt, name: &str) -> Result<(), PrepareError> {
 
 /// Refuses a conversation whose last message is not of the user or a tool.
 fn require_input(messages: &[ChatMessage]) -> Result<(), PrepareError> {
-    match messages.last().map(|message| message.role) {
+    match unanswered(messages).map(|message| message.role) {
         Some(Role::User | Role::Tool) => Ok(()),
         last => Err(PrepareError::NoInput {
             is_answered: last == Some(Role::Assistant),

@@ -21,6 +21,7 @@ use crate::prompt::variables::VariableValues;
 use crate::transcript::redaction::Redaction;
 use crate::trust::grant::Grant;
 use crate::trust::prompt_trust::PromptTrust;
+use crate::turn::answer_parts::TurnStop;
 use crate::turn::assistant::MAX_REQUESTS;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{Listener, NoListener};
@@ -84,6 +85,8 @@ pub struct Environment {
     pub rule_tools: Vec<String>,
     /// Patterns that a transcript does not contain.
     pub redaction: Redaction,
+    /// A request to stop the turn; agents have none.
+    pub stop: TurnStop,
     /// Receives the events of agents.
     pub listener: Arc<dyn Listener>,
     /// Receives the progress of a preparation.
@@ -205,6 +208,7 @@ impl Environment {
             agent_responses: None,
             rule_tools: Vec::new(),
             redaction: Redaction::default(),
+            stop: TurnStop::default(),
             listener: Arc::new(NoListener),
             progress: Arc::new(NoPrepareObserver),
         }
@@ -234,6 +238,7 @@ impl Environment {
         Self {
             permissions: permissions.clone(),
             requirements: ResponseRequirements::default(),
+            stop: TurnStop::default(),
             refinement: Refinement::Never,
             rule_tools: Vec::new(),
             approvals: Approvals::Never,

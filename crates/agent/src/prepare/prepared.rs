@@ -376,6 +376,7 @@ async fn assemble(
         budget: environment.budget.clone(),
         requirements,
         redaction: (!redaction.is_empty()).then(|| Arc::new(redaction.clone()) as _),
+        stop: environment.stop.clone(),
     };
     Ok(Prepared {
         assistant,

@@ -12,6 +12,7 @@
 //! The directory is opened once, and the file is reached from that descriptor by its name. A link
 //! that replaces the directory or the file during a run is not followed.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -52,6 +53,8 @@ pub struct TranscriptFile {
     latest: Option<Vec<usize>>,
     /// Results in the content that are valid only if the process ends.
     provisional: Option<String>,
+    /// The text of the part of the answer that is being received.
+    part: Option<String>,
 }
 
 #[derive(Debug)]
@@ -139,6 +142,7 @@ impl TranscriptFile {
             held: None,
             latest: Some(Vec::new()),
             provisional: None,
+            part: None,
         })
     }
 
@@ -178,6 +182,7 @@ impl TranscriptFile {
             held,
             latest: Some(Vec::new()),
             provisional: None,
+            part: None,
         })
     }
 
@@ -337,14 +342,13 @@ impl TranscriptFile {
                 return Err(self.rescue(added)?);
             }
             self.check_size(self.content.len() + added.len() + 1)?;
+            let kept = self.without_part();
             let behind = self.latest.as_ref().and_then(|sizes| {
                 let from = sizes.len().checked_sub(later)?;
                 sizes.get(from..)
             });
             let behind: usize = behind.map_or(0, |sizes| sizes.iter().sum());
-            let (before, behind) = self
-                .content
-                .split_at(self.content.len().saturating_sub(behind));
+            let (before, behind) = kept.split_at(kept.len().saturating_sub(behind));
             let mut content = before.to_vec();
             if !content.is_empty() && !content.ends_with(b"\n") {
                 content.extend_from_slice(self.writing.line_end().as_bytes());
@@ -356,6 +360,7 @@ impl TranscriptFile {
                 .map_err(|error| io_error(&self.path, "written", error))?
             {
                 self.content = content;
+                self.part = None;
                 return Ok(());
             }
         }
@@ -379,6 +384,24 @@ impl TranscriptFile {
             }
         }
         Err(TranscriptError::Busy(self.path.display().to_string()))
+    }
+
+    /// Returns the content without the part of the answer that is being received.
+    ///
+    /// A part that another program changed stays.
+    fn without_part(&self) -> Cow<'_, [u8]> {
+        let content = self.content.as_slice();
+        let Some(part) = &self.part else {
+            return Cow::Borrowed(content);
+        };
+        if let Some(before) = content.strip_suffix(part.as_bytes()) {
+            return Cow::Borrowed(before);
+        }
+        let edited = std::str::from_utf8(content).unwrap_or_default();
+        match edited.rsplit_once(part.as_str()) {
+            Some((before, after)) => Cow::Owned([before, after].concat().into_bytes()),
+            None => Cow::Borrowed(content),
+        }
     }
 
     /// Creates a private file beside the transcript.
@@ -420,6 +443,15 @@ impl TranscriptWriter for TranscriptFile {
         let added = self.writing.text_of(elements, self.held.is_some())?;
         self.latest = Some(Vec::new());
         self.add(&added, 0)
+    }
+
+    fn append_part(&mut self, text: &str) -> Result<(), TranscriptError> {
+        let item = TranscriptItem::Interrupted(text.to_owned());
+        let added = self.writing.text_of(&[item], self.held.is_some())?;
+        self.latest = Some(Vec::new());
+        self.add(&added, 0)?;
+        self.part = Some(added);
+        Ok(())
     }
 
     fn expect(&mut self, calls: &[ToolCall]) {

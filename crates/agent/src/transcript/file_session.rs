@@ -63,6 +63,10 @@ impl FileSession {
             | TurnNote::Step { message, .. }
             | TurnNote::Rejected(message) => self.append(message)?,
             TurnNote::Continuation { calls, .. } => self.journal.expect(calls.tool_calls),
+            TurnNote::Part(piece) => {
+                let written = self.journal.write_part(&piece);
+                written.map_err(StoreError::unavailable)?;
+            }
             _ => {}
         }
         Ok(())
@@ -202,6 +206,12 @@ impl StoreLayer for FileSession {
     ) -> StoreResult<'a, ()> {
         Box::pin(async move {
             notes.iter().try_for_each(|note| self.note(note))?;
+            // The file has the part, and the history begins with the messages of the file.
+            let is_part = |note: &Value| matches!(TurnNote::from_json(note), Ok(TurnNote::Part(_)));
+            let notes: Vec<Value> = notes.into_iter().filter(|note| !is_part(note)).collect();
+            if notes.is_empty() {
+                return Ok(());
+            }
             self.store.journal(lease, invocation_id, notes).await
         })
     }

@@ -162,6 +162,9 @@ impl TranscriptFormat {
             TranscriptItem::User(text) => write::user(text),
             TranscriptItem::Variable { name, value } => write::variable(name, value),
             TranscriptItem::Answer { block, continued } => self.answer(block, *continued),
+            TranscriptItem::Interrupted(text) => write::assistant_message(
+                &write::AssistantMessage::new(text).with_status(write::INTERRUPTED),
+            ),
             TranscriptItem::ToolCall(call) => {
                 let text = call.arguments.as_str();
                 let place = self.place(Payload::Call, call, text, held)?;

@@ -52,7 +52,9 @@ fn messages_of(elements: &[TranscriptItem]) -> Vec<ChatMessage> {
             TranscriptItem::ToolCall(call) => answer.calls.push(call.clone()),
             // Transcripts of OpenChatML have no variables.
             TranscriptItem::Variable { .. } => {}
-            TranscriptItem::User(_) | TranscriptItem::ToolResponse { .. } => {
+            TranscriptItem::User(_)
+            | TranscriptItem::Interrupted(_)
+            | TranscriptItem::ToolResponse { .. } => {
                 messages.extend(std::mem::take(&mut answer).message());
                 messages.extend(element.to_message());
             }

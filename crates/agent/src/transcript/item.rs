@@ -24,6 +24,8 @@ pub enum TranscriptItem {
         /// Whether text of the same response precedes it.
         continued: bool,
     },
+    /// The received part of an answer that was interrupted.
+    Interrupted(String),
     /// A tool call of the model.
     ToolCall(ToolCall),
     /// The result of a call.
@@ -67,6 +69,9 @@ impl TranscriptItem {
             Content::Text(text) => vec![ContentBlock::text(text.clone())],
             Content::Blocks(blocks) => blocks.clone(),
         };
+        if answer.interrupted {
+            return vec![Self::Interrupted(answer.text())];
+        }
         let says_something = !answer.tool_calls.is_empty() || !answer.text().trim().is_empty();
         let mut elements = Vec::with_capacity(blocks.len() + answer.tool_calls.len());
         let mut continued = false;
@@ -94,10 +99,12 @@ impl TranscriptItem {
         elements
     }
 
-    /// Returns the message of a single item: a user's message or a tool's result.
+    /// Returns the message of a single item: a user's message, a tool's result or the part of an
+    /// interrupted answer.
     pub fn to_message(&self) -> Option<ChatMessage> {
         match self {
             Self::User(text) => Some(ChatMessage::user(text.clone())),
+            Self::Interrupted(text) => Some(ChatMessage::interrupted(text.clone())),
             Self::ToolResponse { call, text } => {
                 Some(ChatMessage::tool(call.id.clone(), text.clone()).with_name(call.name.clone()))
             }
@@ -134,6 +141,17 @@ pub trait TranscriptWriter: Send {
     /// # Errors
     /// Returns an error if they are not durable; nothing was appended.
     fn append(&mut self, elements: &[TranscriptItem]) -> Result<(), TranscriptError>;
+
+    /// Writes the received part of an answer; it replaces a shorter part.
+    ///
+    /// The next appended item replaces it. If none follows, it is the part of an interrupted answer.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    fn append_part(&mut self, text: &str) -> Result<(), TranscriptError> {
+        let _ = text;
+        Ok(())
+    }
 
     /// Announces that the results of these calls follow, in any order.
     fn expect(&mut self, calls: &[ToolCall]) {

@@ -39,6 +39,8 @@ struct Inner {
     positions: BTreeMap<String, usize>,
     /// The positions of the calls whose results are written.
     written: BTreeSet<usize>,
+    /// The received part of the answer.
+    part: String,
 }
 
 impl TranscriptJournal {
@@ -48,6 +50,7 @@ impl TranscriptJournal {
             calls: Vec::new(),
             positions: BTreeMap::new(),
             written: BTreeSet::new(),
+            part: String::new(),
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -59,11 +62,26 @@ impl TranscriptJournal {
         self.lock().expect(calls);
     }
 
+    /// Writes the next piece of an answer that is being received.
+    pub(crate) fn write_part(&self, piece: &str) -> Result<(), TranscriptError> {
+        let mut inner = self.lock();
+        let mut part = std::mem::take(&mut inner.part);
+        part.push_str(piece);
+        let written = match part.trim() {
+            // White space is not a message.
+            "" => Ok(()),
+            _ => inner.transcript.append_part(&part),
+        };
+        inner.part = part;
+        written
+    }
+
     /// Writes a message of the turn.
     ///
     /// Returns the number of messages written earlier that follow this one in the transcript.
     pub(crate) fn write(&self, message: &ChatMessage) -> Result<usize, TranscriptError> {
         let mut inner = self.lock();
+        inner.part.clear();
         let elements = match message.role {
             Role::Assistant => {
                 inner
@@ -133,6 +151,7 @@ impl Journal for TranscriptJournal {
                 | TurnNote::Rejected(message),
             ) => self.write(&message).map(drop).map_err(failed),
             Ok(TurnNote::Other) => self.decision(&entry).map_err(failed),
+            Ok(TurnNote::Part(piece)) => self.write_part(&piece).map_err(failed),
             Ok(_) => Ok(()),
             Err(cause) => Err(invalid(&cause)),
         };

@@ -147,6 +147,12 @@ impl Redaction {
                     continued: *continued,
                 }
             }
+            TranscriptItem::Interrupted(text) => {
+                // A pattern would not find the beginning of a secret.
+                let whole = logue_source::whole_words(text.as_bytes());
+                let text = text.get(..whole).unwrap_or_default();
+                TranscriptItem::Interrupted(self.text(text).into_owned())
+            }
             TranscriptItem::ToolCall(call) => {
                 let mut call = call.clone();
                 self.call(&mut call);

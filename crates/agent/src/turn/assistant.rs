@@ -37,6 +37,7 @@ use crate::permission::gate::unrecorded;
 use crate::permission::permissions::Permissions;
 use crate::permission::redacted_call::redacted_call;
 use crate::permission::rules::Permission;
+use crate::turn::answer_parts::{AnswerParts, TurnStop};
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget, RequestLimitReached};
 use crate::turn::continuation::{begun_continuation, is_decided, next_calls};
 use crate::turn::listener::TurnEvent;
@@ -79,6 +80,8 @@ pub struct Assistant {
     ///
     /// A turn with a transcript applies it to what it suspends with.
     pub redaction: Option<Arc<dyn Redact>>,
+    /// A request to stop, before which the received part of an answer becomes durable.
+    pub stop: TurnStop,
 }
 
 impl std::fmt::Debug for Assistant {
@@ -123,6 +126,7 @@ impl Assistant {
             budget: Budget::default(),
             requirements: ResponseRequirements::default(),
             redaction: None,
+            stop: TurnStop::default(),
         }
     }
 
@@ -227,6 +231,26 @@ impl Assistant {
         self.earlier_requests + progress.requests + progress.agent_requests
     }
 
+    /// Checks that the next request, which `progress` contains already, is within all limits.
+    fn check_limits(&self, provider: &str, progress: &Progress) -> Result<(), NodeError> {
+        if progress.requests > self.max_requests as u64 {
+            return Err(NodeError::new(format!(
+                "the model still calls tools after {}, the maximum for one turn",
+                counted(self.max_requests, "request")
+            ))
+            .with_category(MAX_TURNS));
+        }
+        if let Err(error) = self.budget.check(provider, &self.model) {
+            let failed = NodeError::new(error.to_string()).with_category(BUDGET_EXCEEDED);
+            return Err(failed.with_source(error));
+        }
+        if let Err(error) = self.begin_request(progress) {
+            let failed = NodeError::new(error.to_string()).with_category(MAX_TURNS);
+            return Err(failed.with_source(error));
+        }
+        Ok(())
+    }
+
     /// Counts the request that `progress` contains already.
     fn begin_request(&self, progress: &Progress) -> Result<(), RequestLimitReached> {
         let most = self.max_requests as u64;
@@ -264,22 +288,8 @@ impl Shared {
             }
         }
         progress.requests += 1;
-        if progress.requests > assistant.max_requests as u64 {
-            return Err(NodeError::new(format!(
-                "the model still calls tools after {}, the maximum for one turn",
-                counted(assistant.max_requests, "request")
-            ))
-            .with_category(MAX_TURNS));
-        }
         let provider = assistant.provider.name();
-        if let Err(error) = assistant.budget.check(provider, &assistant.model) {
-            let failed = NodeError::new(error.to_string()).with_category(BUDGET_EXCEEDED);
-            return Err(failed.with_source(error));
-        }
-        if let Err(error) = assistant.begin_request(&progress) {
-            let failed = NodeError::new(error.to_string()).with_category(MAX_TURNS);
-            return Err(failed.with_source(error));
-        }
+        assistant.check_limits(provider, &progress)?;
         let none = List::new();
         let conversation = ctx.state().list_of(MESSAGES).unwrap_or(&none);
         let messages = request_messages(&assistant.prefix, conversation);
@@ -290,14 +300,21 @@ impl Shared {
         let request = assistant.requirements.applied(request);
         let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
         ctx.emit(TurnEvent::Asking(number));
+        let parts = AnswerParts::new(&assistant.stop);
+        // Pieces that are withheld may contain the beginning of a secret.
+        let keeps_parts = !self.redaction.withholds_pieces();
         let mut emit = |event: ModelEvent| {
+            match &event {
+                ModelEvent::Text(piece) if keeps_parts => parts.received(piece),
+                _ => {}
+            }
             if let Some(event) = turn_event(event) {
                 self.redaction.emit(ctx, event);
             }
         };
         let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut emit);
-        let answer = answer.instrument(span.clone()).await;
+        let answer = parts.keep(ctx, answer.instrument(span.clone())).await?;
         spans::answered(&span, &answer);
         drop(span);
         let mut answer = match answer {

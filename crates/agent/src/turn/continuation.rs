@@ -57,7 +57,10 @@ pub(crate) fn next_calls(
         undecided.collect()
     };
     let has_answered = conversation.last().is_some_and(|last| {
-        last.role == Role::Assistant && last.tool_calls.is_empty() && !is_pending(last)
+        last.role == Role::Assistant
+            && last.tool_calls.is_empty()
+            && !last.interrupted
+            && !is_pending(last)
     });
     Ok((!open.is_empty() || has_answered).then_some(open))
 }

@@ -1,5 +1,6 @@
 //! Turns: the graph of a model and its tools, and what a turn may spend.
 
+pub(crate) mod answer_parts;
 pub(crate) mod assistant;
 pub(crate) mod budget;
 pub(crate) mod chat;

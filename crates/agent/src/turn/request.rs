@@ -27,7 +27,11 @@ pub(crate) fn request_messages(
     for message in prefix.iter().chain(conversation).cloned() {
         log.take(message);
     }
-    let (history, _) = repair_history(log.into_messages());
+    let (mut history, _) = repair_history(log.into_messages());
+    // A request ends with the message to answer, which an interrupted answer leaves open.
+    while history.last().is_some_and(|last| last.interrupted) {
+        history.pop();
+    }
     history
 }
 

@@ -15,6 +15,7 @@ use crate::syntax::attributes::Attribute;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::ElementNode;
 use crate::syntax::whitespace::is_blank;
+use crate::write::INTERRUPTED;
 
 /// Attributes that count by their presence.
 const FLAGS: &[&str] = &[
@@ -103,6 +104,7 @@ fn check(fields: &Fields<'_>, findings: &mut Findings) {
     if is_answer
         && let Some(status) = fields.attribute("status")
         && !fields.has("id")
+        && status.value() != INTERRUPTED
     {
         findings.push(
             Diagnostic::warning(

@@ -20,7 +20,7 @@ use crate::evaluate::evaluation::Evaluation;
 use crate::evaluate::request::Responses;
 use crate::findings::Findings;
 use crate::syntax::whitespace::is_blank;
-use crate::write::{COMMENTARY, is_reasoning_id};
+use crate::write::{COMMENTARY, INTERRUPTED, is_reasoning_id};
 
 /// Assembles messages from the elements of a document and the responses of the world.
 pub(super) struct Assembler<'d, 'a> {
@@ -42,6 +42,8 @@ struct Response<'d> {
     calls: Vec<ToolCall>,
     /// Elements of white space, which count only next to other content.
     blank: Vec<&'d MessageElement>,
+    /// Whether it is only the beginning of an answer.
+    is_interrupted: bool,
 }
 
 impl Response<'_> {
@@ -75,6 +77,7 @@ impl Response<'_> {
         };
         let mut message = ChatMessage::assistant(content).with_tool_calls(self.calls);
         message.name = self.name;
+        message.interrupted = self.is_interrupted;
         message
     }
 }
@@ -157,6 +160,11 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 });
                 if message.name.is_some() {
                     self.response.name.clone_from(&message.name);
+                }
+                if message.status.as_deref() == Some(INTERRUPTED) {
+                    self.response.is_interrupted = true;
+                    // What follows is another answer.
+                    self.end_response();
                 }
                 return;
             }

@@ -27,7 +27,7 @@ use crate::setup::prepare_failure::{no_approver, prepare_failure};
 use crate::setup::prompt::input::{self, Input};
 use crate::setup::session_turn::resume_command;
 use crate::setup::settings::Settings;
-use crate::setup::signals::{runtime, until_signal};
+use crate::setup::signals::{runtime, until_signal, until_stopped};
 use crate::setup::store::{new_id, open};
 use crate::setup::suspended::{SuspendedFileTurn, undecided_calls};
 use crate::setup::transcript::transcript_of;
@@ -110,7 +110,8 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     output.started(&turn.assistant.model, &name);
     let permissions = turn.assistant.permissions.clone();
     let running = turn.run(output.clone(), Some(new_id()));
-    let ended = match runtime.block_on(until_signal(running)) {
+    let stop = output.stop();
+    let ended = match runtime.block_on(until_stopped(running, stop)) {
         Err(exit) => Ok(Ended::Signalled(exit, written.clone())),
         Ok(Ok(TurnEnd::Completed(report))) => Ok(Ended::Completed(total(report, &environment))),
         Ok(Ok(TurnEnd::Suspended(turn))) => match &file {
@@ -131,7 +132,7 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {
         Some(file) if has_message => failure.with_help(format!(
-            "run the same command again: {file} contains your message without an answer"
+            "run the same command again: {file} contains your message without a complete answer"
         )),
         _ => failure,
     })

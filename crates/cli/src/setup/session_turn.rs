@@ -18,7 +18,7 @@ use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::question::ASKED;
-use crate::setup::signals::signalled;
+use crate::setup::signals::{save_part, signalled};
 use crate::setup::store::{release_leases, store_failure};
 use crate::setup::suspended::file_of;
 use crate::terminal::write_failed;
@@ -149,6 +149,7 @@ pub(crate) async fn watch(
         let event = tokio::select! {
             biased;
             exit = &mut signal => {
+                save_part(async { while turn.next().await.is_some() {} }, output.stop()).await;
                 drop(turn);
                 release_leases().await;
                 let session = session.to_owned();

@@ -73,6 +73,7 @@ impl TurnCommand<'_> {
         }
         environment.requirements = requirements::requirements(&model_args.response)?;
         environment.variables = Arc::new(variables::variables(&model_args.variables)?);
+        environment.stop = output.stop().clone();
         environment.redaction = settings.redaction.clone();
         environment.is_fresh = model_args.fresh;
         if !model_args.no_cache {

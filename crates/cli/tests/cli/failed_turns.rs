@@ -137,7 +137,10 @@ fn other_calls_and_later_messages_run_as_before() {
     ]);
     let folder = prepared(DEPLOY);
     assert_eq!(ask(folder.path(), &server, &SHIP).status, 4);
-    for (message, answer) in [("ship it, verbosely", "fine\n"), ("once more", "again\n")] {
+    for (message, answer) in [
+        ("ship it, verbosely", "I try.\n\nfine\n"),
+        ("once more", "I try.\n\nagain\n"),
+    ] {
         let ran = ask(folder.path(), &server, &["send", "s", message]);
         assert_eq!(
             (ran.status, ran.stdout.as_str()),

@@ -44,6 +44,7 @@ mod handles;
 mod help;
 mod hostile;
 mod hostile_tools;
+mod interrupted;
 mod json_output;
 mod killed;
 mod leases;

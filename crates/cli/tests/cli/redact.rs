@@ -59,7 +59,10 @@ fn a_secret_that_is_said_by_all_is_in_no_file() {
         let ran = say(folder.path(), &server, &["run", "prompt.md", &question]);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         // The user reads it, and the model of this run is sent it.
-        assert_eq!(ran.stdout, format!("It is {SECRET}.\n"));
+        assert_eq!(
+            ran.stdout,
+            format!("I look for {SECRET}.\n\nIt is {SECRET}.\n")
+        );
         let sent = server.received()[1].body["messages"].clone();
         assert_eq!(sent[0]["content"], question);
         assert_eq!(sent[1]["content"], format!("I look for {SECRET}."));

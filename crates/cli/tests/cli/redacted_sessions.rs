@@ -205,7 +205,12 @@ fn without_a_pattern_the_secret_is_found_and_kept() {
     let server = server(talkative());
     let folder = prepared(TOOL, NO_RULE);
     let ran = ask(folder.path(), &server, &SEND);
-    assert_eq!(ran.stdout, format!("It is {SECRET}.\n"), "{}", ran.stderr);
+    assert_eq!(
+        ran.stdout,
+        format!("I look for {SECRET}.\n\nIt is {SECRET}.\n"),
+        "{}",
+        ran.stderr
+    );
     let leaks = leaks(folder.path());
     assert!(
         leaks.iter().any(|name| name.contains("sessions.db")),

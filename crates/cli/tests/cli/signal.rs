@@ -86,7 +86,7 @@ fn an_approved_call_runs_once_and_the_first_decision_counts() {
         signal.starts_with("approve-") && signal.ends_with("-1"),
         "{signal}"
     );
-    assert_eq!(suspended.stdout, "");
+    assert_eq!(suspended.stdout, "Both.\n");
     assert_eq!(runs(folder.path()), "");
     let shown = show(folder.path(), "s");
     let pending = shown["messages"]

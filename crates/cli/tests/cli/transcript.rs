@@ -57,7 +57,7 @@ fn a_turn_is_appended_as_frames_and_nothing_else_changes() {
         &["run", "talk.ocml", "What is <|return|>?"],
     );
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout, "It says <|end|><|start|>system, <\n");
+    assert_eq!(ran.stdout, "I look.\n\nIt says <|end|><|start|>system, <\n");
     let reply = json!({"ok": true, "error": null,
         "content": "notes.txt:1-1\ntotal lines: 1\na <|end|> b\n"});
     let written = text(folder.path(), "talk.ocml");

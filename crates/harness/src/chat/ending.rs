@@ -53,7 +53,7 @@ pub(super) struct Failed {
 /// The part of a failed turn that becomes history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
-    /// That from which it can continue, if a call was started.
+    /// That from which it can continue, if a call or an answer had begun.
     Resumable,
     /// The started calls and their results.
     Effects,
@@ -89,7 +89,8 @@ impl Failed {
         match self.keeps {
             Keeps::All => true,
             Keeps::Noted => !journalled.is_empty(),
-            Keeps::Resumable | Keeps::Effects => journalled.has_effects(resumed),
+            Keeps::Resumable => journalled.has_effects(resumed) || journalled.has_part(),
+            Keeps::Effects => journalled.has_effects(resumed),
         }
     }
 }
@@ -222,7 +223,9 @@ impl<E: Send + 'static> Inner<E> {
             Keeps::Noted | Keeps::All => Remains::All,
         });
         let goes_on = added.last().is_none_or(|last| {
-            last.role == logue_message::Role::Tool || !last.tool_calls.is_empty()
+            last.role == logue_message::Role::Tool
+                || last.interrupted
+                || !last.tool_calls.is_empty()
         });
         // Another message has ended a cancelled turn and comes after it.
         let is_resumable = matches!(failed.keeps, Keeps::Resumable | Keeps::Noted) && goes_on;

@@ -19,6 +19,7 @@ const FIELDS: &str = "fields";
 const STARTED: &str = "started";
 const EDITED: &str = "edited";
 const REJECTED: &str = "rejected";
+const PART: &str = "part";
 const RECOVERED: &str = "recovered";
 /// The text of a message that stands for a lost one with a call.
 const SAY_AGAIN: &str =
@@ -59,6 +60,10 @@ pub enum TurnNote {
         /// The arguments that run, if a person replaced those of the call.
         edited: Option<String>,
     },
+    /// The next piece of an answer that is being received.
+    ///
+    /// Without the message that follows, the pieces are an interrupted answer.
+    Part(String),
     /// Another owner took the turn over.
     Recovered {
         /// The number of messages noted so far with which the turn continues.
@@ -101,6 +106,11 @@ impl TurnNote {
         json!({ STARTED: call_id, EDITED: arguments })
     }
 
+    /// Returns the JSON form of a piece of an answer.
+    pub fn part(text: &str) -> Value {
+        json!({ PART: text })
+    }
+
     fn recovered(kept: usize) -> Value {
         json!({ RECOVERED: kept })
     }
@@ -139,6 +149,9 @@ impl TurnNote {
                 edited: edited.map(str::to_owned),
             });
         }
+        if let Some(text) = note.get(PART).and_then(Value::as_str) {
+            return Ok(Self::Part(text.to_owned()));
+        }
         if let Some(kept) = note.get(RECOVERED).and_then(Value::as_u64) {
             return Ok(Self::Recovered {
                 kept: usize::try_from(kept).unwrap_or(usize::MAX),
@@ -169,6 +182,8 @@ pub(super) struct Journalled {
     pub(super) recoveries: usize,
     /// The calls that were interrupted before that.
     interrupted: Vec<ToolCall>,
+    /// The pieces of an answer without its message.
+    part: String,
 }
 
 #[derive(Clone, Debug)]
@@ -250,6 +265,7 @@ impl Journalled {
             })?;
             journalled.add(note);
         }
+        journalled.end_part();
         Ok(journalled)
     }
 
@@ -277,6 +293,7 @@ impl Journalled {
             }
             journalled.add(note);
         }
+        journalled.end_part();
         journalled
     }
 
@@ -310,7 +327,9 @@ impl Journalled {
                     batch.started.insert(call_id, edited);
                 }
             }
+            TurnNote::Part(piece) => self.part.push_str(&piece),
             TurnNote::Recovered { kept } => {
+                self.end_part();
                 self.interrupted.extend(self.interrupted_versions());
                 self.messages.truncate(kept);
                 self.recoveries += 1;
@@ -319,7 +338,16 @@ impl Journalled {
         }
     }
 
+    /// Keeps the received part of an answer without its message as an interrupted answer.
+    fn end_part(&mut self) {
+        let part = std::mem::take(&mut self.part);
+        if !part.trim().is_empty() {
+            self.push(ChatMessage::interrupted(part), true);
+        }
+    }
+
     fn push(&mut self, message: ChatMessage, is_step: bool) {
+        self.part.clear();
         if message.role == Role::Tool {
             let id = message.tool_call_id.clone().unwrap_or_default();
             let mut batches = self.batches.iter_mut().rev();
@@ -393,6 +421,12 @@ impl Journalled {
             let answered = resumed && !batch.answered.is_empty();
             answered || batch.calls.iter().any(|call| batch.is_started(call))
         })
+    }
+
+    /// Returns whether the turn ended within an answer.
+    pub(super) fn has_part(&self) -> bool {
+        let last = self.messages.last();
+        last.is_some_and(|noted| noted.message.interrupted)
     }
 
     /// The calls that were started and have no result.

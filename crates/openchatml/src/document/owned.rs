@@ -4,6 +4,7 @@ use logue_source::Span;
 use serde_json::{Map, Value};
 
 use crate::document::frame::{Frame, Part};
+use crate::read::attributes::{INTERRUPTED, STATUS};
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent, Terminator};
 use crate::visibility::{Recipient, Visibility, visibility};
 
@@ -110,6 +111,12 @@ impl FrameBuf {
             body: String::new(),
             terminator: frame.terminator(),
         }
+    }
+
+    /// Returns whether the frame is the beginning of an answer that was interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        let mut attributes = self.attributes.iter();
+        attributes.any(|(key, value)| key == STATUS && value.as_deref() == Some(INTERRUPTED))
     }
 
     /// A frame without attributes that ends in `<|end|>`.

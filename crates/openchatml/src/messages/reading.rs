@@ -8,7 +8,7 @@ use super::{PREAMBLE, pictures, recipient_of, tool_of, types_of};
 use crate::convert::answered_at_rest;
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{CONTINUES, DETAIL, ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::read::attributes::{CONTINUES, DETAIL, ENCRYPTED, REASONING_ID, SIGNATURE, STATUS};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// The messages that frames make, with a note for whatever a message cannot hold. The module's
@@ -97,6 +97,8 @@ struct Open {
     late: Vec<(usize, ContentBlock)>,
     /// Whether an answer was there but empty.
     empty_answer: bool,
+    /// Whether the answer was interrupted.
+    is_interrupted: bool,
 }
 
 impl Open {
@@ -226,6 +228,7 @@ impl Reading {
     fn assistant(&mut self, index: usize, frame: &FrameBuf, purpose: Use) {
         let answer = purpose == Use::Text && frame.effective_channel() == Channel::Final;
         // Calls come last in a message, so an answer after them is a message of its own.
+        let is_interrupted = answer && frame.is_interrupted();
         let ends = self
             .open
             .as_ref()
@@ -268,6 +271,7 @@ impl Reading {
             }
         }
         let open = self.open(frame);
+        open.is_interrupted = is_interrupted;
         match frame.effective_channel() {
             Channel::Final => {
                 if text.is_empty() {
@@ -440,6 +444,7 @@ impl Reading {
         }
         let mut message = ChatMessage::assistant(content).with_tool_calls(open.calls);
         message.name = open.name;
+        message.interrupted = open.is_interrupted;
         self.messages.push(message);
     }
 
@@ -459,11 +464,13 @@ impl Reading {
         let reasoning = purpose == Use::Text
             && frame.role == FrameRole::Assistant
             && frame.effective_channel() == Channel::Analysis;
+        let is_answer = purpose == Use::Text && frame.effective_channel() == Channel::Final;
         let unknown = frame.attributes.iter().any(|(key, _)| {
             let known: &[&str] = match frame.role {
                 _ if reasoning => &[SIGNATURE, REASONING_ID, ENCRYPTED],
                 FrameRole::User if is_image => &[CONTINUES, DETAIL],
                 FrameRole::User => &[CONTINUES],
+                FrameRole::Assistant if is_answer && frame.is_interrupted() => &[STATUS],
                 _ => &[],
             };
             !known.contains(&key.as_str())

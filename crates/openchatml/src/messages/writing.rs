@@ -8,7 +8,7 @@ use super::{pictures, recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{CONTINUES, ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::read::attributes::{CONTINUES, ENCRYPTED, INTERRUPTED, REASONING_ID, SIGNATURE, STATUS};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::is_safe;
 
@@ -48,7 +48,7 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
     }
     let answered = messages
         .last()
-        .is_some_and(|last| last.role == Role::Assistant);
+        .is_some_and(|last| last.role == Role::Assistant && !last.interrupted);
     if let Some(last) = writing.frames.last_mut()
         && answered
         && last.role == FrameRole::Assistant
@@ -162,6 +162,14 @@ impl<'m> Writing<'m> {
             Content::Text(text) if text.is_empty() && calls => {}
             Content::Text(text) => self.text(text, calls),
             Content::Blocks(blocks) => self.blocks(blocks, calls),
+        }
+        if message.interrupted {
+            let frames = self.frames.iter_mut().skip(first);
+            let answer = |frame: &&mut FrameBuf| frame.channel == Some(Channel::Final);
+            if let Some(last) = frames.rev().find(answer) {
+                let mark = (STATUS.to_owned(), Some(INTERRUPTED.to_owned()));
+                last.attributes.push(mark);
+            }
         }
         for call in &message.tool_calls {
             self.call(call);

@@ -27,8 +27,14 @@ impl Notes<'_> {
         if message.name.is_some() && !is_known {
             self.add(LossKind::NameDropped, "name dropped");
         }
+        if message.interrupted {
+            self.add(LossKind::AttributeDropped, INTERRUPTION);
+        }
     }
 }
+
+/// The note about an interrupted answer in a form without a mark for it.
+pub(super) const INTERRUPTION: &str = "an interrupted answer reads as complete";
 
 /// JSON on one line, and whether that changed its spelling.
 pub(super) fn on_one_line(json: &str) -> (String, bool) {

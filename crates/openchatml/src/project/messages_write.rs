@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
+use super::blocks::INTERRUPTION;
 use super::header;
 use super::images;
 use super::tools::ToolShape;
@@ -136,6 +137,9 @@ impl<'m> Message<'m, '_> {
     fn value(&mut self, tools: &mut BTreeMap<&'m str, &'m str>) -> Value {
         let message = self.source;
         let mut object = Map::new();
+        if message.interrupted {
+            self.note(LossKind::AttributeDropped, INTERRUPTION);
+        }
         let role = if message.developer {
             "developer"
         } else {

@@ -362,10 +362,21 @@ pub(crate) const ENCRYPTED: &str = "encrypted";
 pub(crate) const CONTINUES: &str = "continues";
 pub(crate) const DETAIL: &str = "detail";
 
+/// The attribute of an answer that was interrupted, and its value. They are ours as well.
+pub(crate) const STATUS: &str = "status";
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
 fn is_proof(key: &[u8]) -> bool {
-    [REASONING_ID, SIGNATURE, ENCRYPTED, CONTINUES, DETAIL]
-        .iter()
-        .any(|proof| proof.as_bytes() == key)
+    [
+        REASONING_ID,
+        SIGNATURE,
+        ENCRYPTED,
+        CONTINUES,
+        DETAIL,
+        STATUS,
+    ]
+    .iter()
+    .any(|proof| proof.as_bytes() == key)
 }
 
 /// Reads `key=value` if the key is known; `None` if it is not.

@@ -333,7 +333,12 @@ pub(super) fn format_message(text: &mut String, message: &Value, style: ColorMod
         return body(text, &shortened(&words));
     }
     if !words.is_empty() {
-        heading(text, message.role.as_str(), style);
+        let mark = if message.interrupted {
+            " · incomplete"
+        } else {
+            ""
+        };
+        heading(text, &format!("{}{mark}", message.role.as_str()), style);
         body(text, &words);
     }
     for call in &message.tool_calls {

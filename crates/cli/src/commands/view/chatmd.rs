@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ::chatmd::write::INTERRUPTED;
 use ::chatmd::{ContentItem, Document, Element, MessageRole};
 use logue_source::Source;
 
@@ -70,6 +71,7 @@ fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option
             detail("name", message.name.as_ref());
             message.role.as_str().clone_into(&mut shown.role);
             shown.hidden = matches!(message.role, MessageRole::System | MessageRole::Developer);
+            shown.complete = message.status.as_deref() != Some(INTERRUPTED);
         }
         Element::ToolCall(call) => {
             detail("to", Some(&call.function_name));

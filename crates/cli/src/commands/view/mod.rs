@@ -321,6 +321,7 @@ fn shown_frame(frame: FrameBuf) -> Shown {
     let hidden = !frame.visibility().is_visible();
     let role = frame.role.as_str().unwrap_or("unknown").to_owned();
     let channel = frame.channel;
+    let complete = frame.terminator != Terminator::None && !frame.is_interrupted();
     let values = [
         ("to", frame.to),
         ("name", frame.name),
@@ -336,7 +337,7 @@ fn shown_frame(frame: FrameBuf) -> Shown {
         text: frame.body,
         payloads: Vec::new(),
         hidden,
-        complete: frame.terminator != Terminator::None,
+        complete,
     }
 }
 
@@ -372,7 +373,7 @@ fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
             text: text.into_owned(),
             payloads: Vec::new(),
             hidden: !frame.visibility().is_visible(),
-            complete: frame.is_complete(),
+            complete: frame.is_complete() && !document.is_interrupted(frame),
         });
     }
     shown

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chatmd::write::INTERRUPTED;
 use chatmd::{
     Child, Document, Element, ElementNode, Evaluation, ReferenceKind, Tag, TokenKind, ToolDecl,
     ToolKind, Tree,
@@ -136,7 +137,10 @@ impl ParsedDocument<'_> {
             }
             for attribute in node.attributes() {
                 let is_kept = carried(node.tag()).contains(&attribute.name())
-                    || (attribute.name() == "phase" && attribute.value() == "commentary");
+                    || (attribute.name() == "phase" && attribute.value() == "commentary")
+                    || (attribute.name() == "status"
+                        && attribute.value() == INTERRUPTED
+                        && node.tag() == Tag::Assistant);
                 if !is_kept {
                     count(node, attribute.name());
                 }

@@ -264,7 +264,7 @@ impl Writing<'_> {
             Content::Absent => {}
             Content::Text(text) => {
                 named = true;
-                self.write_message(MessageRole::Assistant, text, name);
+                self.answer(message, text);
             }
             Content::Blocks(blocks) => {
                 for block in blocks {
@@ -291,7 +291,7 @@ impl Writing<'_> {
                                 continue;
                             }
                             named = true;
-                            self.write_message(MessageRole::Assistant, text, name);
+                            self.answer(message, text);
                         }
                         ContentBlock::Thinking {
                             text,
@@ -334,6 +334,19 @@ impl Writing<'_> {
                 .with_signature(call.signature.as_deref()),
             ));
         }
+    }
+
+    fn answer(&mut self, message: &ChatMessage, text: &str) {
+        let name = message.name.as_deref();
+        if !message.interrupted {
+            return self.write_message(MessageRole::Assistant, text, name);
+        }
+        if name.is_some() {
+            let text = "the name of an interrupted answer dropped";
+            self.note(LossKind::NameDropped, text);
+        }
+        let part = element::AssistantMessage::new(text).with_status(element::INTERRUPTED);
+        self.out.push_str(&element::assistant_message(&part));
     }
 
     fn write_message(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use logue_agent::{AgentLog, Listener, ResponseProjection, TurnEvent, TurnReport, is_pending};
+use logue_agent::{
+    AgentLog, Listener, ResponseProjection, TurnEvent, TurnReport, TurnStop, is_pending,
+};
 use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role};
@@ -40,6 +42,8 @@ pub(crate) struct Output {
     /// Whether standard output is a terminal.
     is_terminal: bool,
     state: Mutex<State>,
+    /// Stops the turn of the command.
+    stop: TurnStop,
     /// The log of agents whose error is reported at the end.
     agents: OnceLock<Arc<AgentLog>>,
 }
@@ -75,6 +79,7 @@ impl Output {
             animated,
             is_terminal: io::stdout().is_terminal(),
             state: Mutex::default(),
+            stop: TurnStop::new(),
             agents: OnceLock::new(),
         }
     }
@@ -149,6 +154,11 @@ impl Output {
     /// Keeps the log of agents, to report its error at the end. A command has one.
     pub(crate) fn keep_agents(&self, agents: Arc<AgentLog>) {
         drop(self.agents.set(agents));
+    }
+
+    /// Returns the request to stop the turn of the command.
+    pub(crate) const fn stop(&self) -> &TurnStop {
+        &self.stop
     }
 
     /// Reports the session of a question.
@@ -285,7 +295,7 @@ impl Output {
         }
         let kept = match file.map(escape_line) {
             Some(file) => {
-                format!(" Completed parts are in {file}; an incomplete answer is not.")
+                format!(" Completed parts are in {file}, and the received part of an answer.")
             }
             None => String::new(),
         };
