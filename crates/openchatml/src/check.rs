@@ -205,6 +205,16 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     )
 }
 
+/// The finding that a call has the id of an earlier one.
+pub(crate) fn repeated_id(id: &[u8], place: Span, earlier: Span) -> Diagnostic {
+    let id = excerpt(id, MAX_QUOTED_CHARS);
+    let message = format!("two calls have the id `{id}`");
+    Diagnostic::error(DiagnosticCode::CallSchema, message, place)
+        .with_label(earlier, "the earlier call")
+        .with_expected("an id of its own")
+        .with_help("give each call of the conversation another id")
+}
+
 /// Checks that a reply is of the tool that was called.
 fn check_reply_name(document: &Document<'_>, called: Span, replied: Span) -> Option<Diagnostic> {
     let (tool, name) = (document.text(called), document.text(replied));
@@ -300,16 +310,7 @@ impl<'s> Calls<'s> {
                 }
                 Entry::Occupied(taken) => self.all.get(*taken.get())?,
             };
-            return Some(
-                Diagnostic::error(
-                    DiagnosticCode::CallSchema,
-                    format!("two calls have the id `{}`", shown()),
-                    place,
-                )
-                .with_label(earlier.place, "the earlier call")
-                .with_expected("an id of its own")
-                .with_help("give each call of the transcript another `call_id`"),
-            );
+            return Some(repeated_id(id.whole, place, earlier.place));
         }
         if frame.role() != FrameRole::Tool {
             return None;

@@ -47,6 +47,7 @@ pub(crate) use declarations::Place;
 pub use declarations::PlacedTools;
 pub use distinct_ids::distinct_ids;
 pub use error::ConvertError;
+pub use harmony::conversation as harmony_conversation;
 pub use ids::assign_ids;
 pub(crate) use ids::note_implied_ids;
 pub use options::ConvertOptions;

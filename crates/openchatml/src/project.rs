@@ -50,6 +50,7 @@ mod outline;
 mod places;
 mod read;
 mod reading;
+mod reasoning_details;
 mod responses_read;
 mod responses_write;
 mod rows;
@@ -58,8 +59,7 @@ mod sharegpt;
 mod sharegpt_read;
 mod tools;
 mod turns;
-
-use std::borrow::Cow;
+mod unknown_shape;
 
 use crate::convert::{
     ConvertError, ConvertOptions, Place, PlacedTools, WriteResult, distinct_ids, finish,
@@ -69,9 +69,11 @@ use crate::document::owned::Transcript;
 use crate::messages::Unpictured;
 
 pub use format::{JsonFormat, Projected};
-pub use outline::{UnknownShape, conversations, detect, is_message_line, recognize};
+pub use messages_write::terminator_losses;
+pub use outline::{conversations, detect, is_message_line, recognize};
 pub use places::{check, check_with};
 pub use read::{read, read_all, read_part};
+pub use unknown_shape::{LogShape, UnknownShape};
 
 /// Writes one conversation, with a newline at its end. Linear in the transcript.
 ///
@@ -93,11 +95,7 @@ pub fn write(
     let transcript = unpictured
         .as_ref()
         .map_or(transcript, |one| &one.transcript);
-    let (transcript, changed) = match to {
-        // Both keep an id and the name of the tool.
-        JsonFormat::Json => (Cow::Borrowed(transcript), Vec::new()),
-        _ => distinct_ids(transcript),
-    };
+    let (transcript, changed) = distinct_ids(transcript);
     let placed = PlacedTools::new(&transcript, place);
     let transcript = placed.transcript();
     let mut writing = match to {

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use openchatml::LossSeverity;
 
-use crate::arguments::VariableArgs;
+use crate::arguments::{LossArgs, VariableArgs};
 use crate::conversion::form::Form;
 
 /// Convert conversations between dialects and forms
@@ -35,26 +33,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::parser())]
     pub(crate) to: Form,
 
-    /// Write nothing if a loss is at least this severe [default: content]
-    #[arg(
-        long,
-        value_name = "SEVERITY",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "content",
-        hide_default_value = true,
-        value_parser = severity_parser()
-    )]
-    pub(crate) strict: Option<LossSeverity>,
-
-    /// Exit with status 0 if content is lost
-    #[arg(
-        long,
-        value_name = "SEVERITY",
-        value_parser = ["content"],
-        conflicts_with = "strict"
-    )]
-    pub(crate) allow_loss: Option<String>,
+    #[command(flatten)]
+    pub(crate) losses: LossArgs,
 
     /// Keep reasoning in `thinking` (json) or `reasoning_content` (openai)
     #[arg(long)]
@@ -85,11 +65,4 @@ pub(crate) struct ExpansionArgs {
     /// Let --expand read this directory too, besides that of the file
     #[arg(long = "root", value_name = "DIR", requires = "expand")]
     pub(crate) roots: Vec<PathBuf>,
-}
-
-/// Parses the severities of losses.
-fn severity_parser() -> impl TypedValueParser<Value = LossSeverity> {
-    let names = LossSeverity::ALL.map(LossSeverity::as_str);
-    PossibleValuesParser::new(names)
-        .map(|name| LossSeverity::parse(&name).unwrap_or(LossSeverity::Content))
 }

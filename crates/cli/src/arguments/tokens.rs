@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::arguments::StartRole;
+use crate::arguments::{LossArgs, StartRole};
 use crate::conversion::form::Form;
 
 /// The subcommands of `logue tokens`.
@@ -81,7 +81,7 @@ pub(crate) struct DecodeArgs {
 /// Prints the token ids of a request to a gpt-oss model, with the system and developer messages that
 /// `logue run -m harmony:` sends. A text in Harmony, or with a system message of Harmony, gets none
 /// in addition. The ids of several conversations are on separate lines. Losses are listed on
-/// standard error by severity. If content is lost, the exit status is 8.
+/// standard error by severity. If content is lost, the exit status is 8, unless --allow-loss=content permits it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue tokens render --next-role assistant --json session.ocml\n  \
@@ -123,6 +123,9 @@ pub(crate) struct RenderArgs {
     /// Keep the reasoning of completed turns
     #[arg(long)]
     pub(crate) keep_reasoning: bool,
+
+    #[command(flatten)]
+    pub(crate) losses: LossArgs,
 
     /// Print text instead of ids; fails if a body contains a control token
     #[arg(long, conflicts_with = "json")]

@@ -170,10 +170,14 @@ impl Form {
         if ending.is_some_and(|ending| ending == "chatmd") {
             return Some((Self::Chatmd, true));
         }
-        if looks_like_json(text)
-            && let Some(projection) = project::detect(text)
-        {
-            return Some((Self::Projection(projection), true));
+        if looks_like_json(text) {
+            if let Some(projection) = project::detect(text) {
+                return Some((Self::Projection(projection), true));
+            }
+            // A version in an object is not that of a document header.
+            if project::conversations(text).is_ok() {
+                return None;
+            }
         }
         if std::str::from_utf8(text).is_ok_and(Language::looks_like_chatmd) {
             return Some((Self::Chatmd, true));

@@ -98,6 +98,12 @@ pub(crate) fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
     project::recognize(text)
 }
 
+/// Returns the remedy for an unknown shape.
+pub(crate) fn remedy(shape: &UnknownShape) -> &'static str {
+    let rename = "rename the keys to those of a known shape, or name the form with --from";
+    shape.log.map_or(rename, |log| log.remedy)
+}
+
 /// Returns a conversation that reports an unknown shape.
 pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
     let found = Diagnostic::error(
@@ -106,7 +112,7 @@ pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
         Span::new(0, 1),
     )
     .with_expected("a conversation")
-    .with_help("rename the keys to those of a known shape, or name the form with --from");
+    .with_help(remedy(shape));
     Conversation {
         transcript: Transcript::default(),
         form: Form::Projection(JsonFormat::OpenAi),

@@ -68,7 +68,7 @@ fn strict_refuses_and_writes_nothing() {
     a.ocml: identity: frame 4: call_id dropped
     a.ocml: identity: frame 5: call_id dropped
     error[E-WRITE-REFUSED]: a.ocml: something would be lost, and --strict forbids it
-      = help: correct the conversation, or convert without --strict
+      = help: correct the conversation, or omit --strict
     ");
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1);

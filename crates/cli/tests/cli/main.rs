@@ -81,6 +81,7 @@ mod send;
 mod server_access;
 mod sessions;
 mod settings;
+mod shape_table;
 mod shapes;
 mod signal;
 mod streamed;

@@ -114,7 +114,7 @@ fn rendering_has_the_severities_of_a_conversion() {
         rendered.stderr
     );
     assert!(
-        rendered.stderr.contains("content: `p.md`"),
+        rendered.stderr.contains("p.md: content: "),
         "{}",
         rendered.stderr
     );
@@ -128,13 +128,154 @@ fn rendering_has_the_severities_of_a_conversion() {
 }
 
 #[test]
-fn labelled_steps_are_not_a_prompt_alone() {
+fn labelled_steps_are_one_answer_and_others_are_refused() {
     let ran = to(
         r#"{"prompt":"p","completions":["a","b"],"labels":[true,false]}"#,
         "openai",
     );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains(r#""content":"a\nb""#), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(r#""labels":[true,false]"#),
+        "{}",
+        ran.stdout
+    );
+    let alternatives = r#"{"prompt":"p","completions":["a","b"]}"#;
+    let ran = to(alternatives, "openai");
     assert_eq!(ran.status, 3, "{}", ran.stdout);
-    assert!(ran.stderr.contains("completions"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`labels`"), "{}", ran.stderr);
+}
+
+#[test]
+fn rendering_has_the_flags_of_a_conversion() {
+    let prompt = "<user>\nSee <img src=\"https://example.org/a.png\" /> it.\n</user>\n";
+    let folder = folder(&[("p.md", prompt)]);
+    for (flags, status) in [
+        (&[][..], 8),
+        (&["--allow-loss=content"], 0),
+        (&["--strict"], 8),
+        (&["--strict=identity"], 8),
+    ] {
+        for command in [
+            &["convert", "p.md", "--to", "harmony"][..],
+            &["tokens", "render", "p.md", "--text"],
+        ] {
+            let ran = run(folder.path(), [command, flags].concat());
+            assert_eq!(ran.status, status, "{command:?} {flags:?}: {}", ran.stderr);
+            let is_written = !flags.iter().any(|flag| flag.starts_with("--strict"));
+            assert_eq!(!ran.stdout.is_empty(), is_written, "{}", ran.stdout);
+            let is_refused = ran.stderr.contains("and --strict forbids it");
+            assert_eq!(is_refused, !is_written, "{}", ran.stderr);
+        }
+    }
+    let both = ["--strict", "--allow-loss=content"];
+    let ran = run(
+        folder.path(),
+        [&["tokens", "render", "p.md"][..], &both].concat(),
+    );
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+}
+
+#[test]
+fn a_strict_rendering_of_several_conversations_writes_all_or_nothing() {
+    let rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}]}\n\
+        {\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://e.org/a.png\"}}]}]}\n";
+    let folder = folder(&[("rows.jsonl", rows)]);
+    let ran = run(
+        folder.path(),
+        ["tokens", "render", "rows.jsonl", "--strict"],
+    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (8, ""), "{}", ran.stderr);
+    let ran = run(folder.path(), ["tokens", "render", "rows.jsonl"]);
+    assert_eq!((ran.status, ran.stdout.lines().count()), (8, 2));
+}
+
+#[test]
+fn a_rendering_lists_only_channels_that_change() {
+    let call = |channel: &str| {
+        format!(
+            "version: 2.2\n<|start|>user<|message|>2+2?<|end|>\n\
+             <|start|>assistant to=python call_id=c<|channel|>{channel}<|message|>2+2<|call|>\n\
+             <|start|>tool name=python call_id=c to=assistant<|channel|>{channel}<|message|>4<|end|>\n"
+        )
+    };
+    let row = r#"{"messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"python","arguments":"2+2"}}]},{"role":"tool","tool_call_id":"c","content":"4"}]}"#;
+    let folder = folder(&[
+        ("same.ocml", &call("analysis")),
+        ("other.ocml", &call("commentary")),
+        ("row.json", row),
+    ]);
+    for (file, moved) in [("same.ocml", 0), ("other.ocml", 2), ("row.json", 0)] {
+        let ran = run(folder.path(), ["tokens", "render", "--text", file]);
+        let on_analysis = "to=python<|channel|>analysis code<|message|>2+2<|call|>";
+        assert!(ran.stdout.contains(on_analysis), "{}", ran.stdout);
+        let listed = ran.stderr.matches("moved to `analysis`").count();
+        assert_eq!(listed, moved, "{file}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("commentary"), "{file}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn calls_with_one_id_are_found_and_get_ids_in_every_form() {
+    let call = |id: &str, tool: &str| {
+        format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"{tool}","arguments":"{{}}"}}}}]}}"#
+        )
+    };
+    let reply = |text: &str| format!(r#"{{"role":"tool","tool_call_id":"a","content":"{text}"}}"#);
+    let user = r#"{"role":"user","content":"u"}"#;
+    let row = format!(
+        r#"{{"messages":[{user},{},{},{user},{},{}]}}"#,
+        call("a", "f"),
+        reply("of f"),
+        call("a", "g"),
+        reply("of g")
+    );
+    let frames = "version: 2.2\n\
+        <|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>\n\
+        <|start|>assistant to=functions.g call_id=a<|channel|>commentary<|message|>{}<|call|>\n";
+    let calls = format!(
+        r#"<tool_call tool_call_id="a" function_name="f">{{}}</tool_call>{0}<tool_call tool_call_id="a" function_name="g">{{}}</tool_call>{0}"#,
+        "\n"
+    );
+    let folder = folder(&[("row.json", &row), ("a.ocml", frames), ("a.chatmd", &calls)]);
+    for (file, status, code) in [
+        ("row.json", 8, "E-CALL-SCHEMA"),
+        ("a.ocml", 8, "E-CALL-SCHEMA"),
+        ("a.chatmd", 0, "duplicate-id"),
+    ] {
+        let checked = run(folder.path(), ["check", file]);
+        assert_eq!(checked.status, status, "{file}: {}", checked.stderr);
+        assert!(checked.stderr.contains(code), "{file}: {}", checked.stderr);
+        for form in [
+            "ocml2.2",
+            "json",
+            "openai",
+            "anthropic",
+            "responses",
+            "json2.0",
+            "chatmd",
+        ] {
+            let ran = run(folder.path(), ["convert", file, "--to", form]);
+            assert_eq!(ran.status, 0, "{file} {form}: {}", ran.stderr);
+            assert!(ran.stdout.contains("a_2"), "{file} {form}: {}", ran.stdout);
+            let listed = "identity: frame ";
+            assert!(ran.stderr.contains(listed), "{file} {form}: {}", ran.stderr);
+        }
+    }
+    let new = run(
+        folder.path(),
+        ["convert", "row.json", "--to", "ocml2.2", "-o", "new.ocml"],
+    );
+    assert_eq!(new.status, 0, "{}", new.stderr);
+    let checked = run(folder.path(), ["check", "new.ocml"]);
+    assert_eq!(checked.status, 0, "{}", checked.stderr);
+    let back = run(folder.path(), ["convert", "new.ocml", "--to", "openai"]);
+    let g = back
+        .stdout
+        .find(r#""id":"a_2","type":"function","function":{"name":"g""#);
+    let reply = back.stdout.find(r#""content":"of g","tool_call_id":"a_2""#);
+    assert!(g.is_some() && g < reply, "{}", back.stdout);
 }
 
 #[test]
@@ -269,7 +410,7 @@ fn calls_that_share_an_id_keep_their_replies() {
             let there = to(&row, form);
             assert_eq!(there.status, 0, "{form} {names:?}: {}", there.stderr);
             let has_ids = ["openai", "anthropic", "responses", "chatmd"].contains(&form);
-            let is_listed = there.stderr.contains("identity: frame 3: another call");
+            let is_listed = there.stderr.contains("identity: frame 3: an earlier call");
             assert!(is_listed || !has_ids, "{form}: {}", there.stderr);
             let back = convert(&there.stdout, &["--from", form, "--to", "openai"]);
             let value: serde_json::Value = serde_json::from_str(&back.stdout).unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 use serde_json::Value;
 
-use super::{mismatched, reply_name, undeclared};
+use super::{mismatched, repeated_id, reply_name, undeclared};
 use crate::declare::{self, CallError, CallSchemas, ToolIndex};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::limits::MAX_QUOTED_CHARS;
@@ -132,7 +132,10 @@ impl<'c> Checker<'c> {
         let place = next(&mut self.calls, &self.places.calls).unwrap_or(fallback);
         let name = frame.to.as_deref().unwrap_or_default();
         if let Some(id) = frame.call_id.as_deref() {
-            self.by_id.insert(id, (name, place.name));
+            let earlier = self.by_id.insert(id, (name, place.name));
+            let repeated =
+                earlier.map(|(_, earlier)| repeated_id(id.as_bytes(), place.name, earlier));
+            self.found.extend(repeated);
         }
         let word = frame.constrain.as_deref().or(frame.content_type.as_deref());
         if word.is_some_and(|word| word != "json") {

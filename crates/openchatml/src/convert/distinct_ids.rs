@@ -1,4 +1,4 @@
-//! Distinct ids for calls of one turn that share one.
+//! Distinct ids for calls of a conversation that share one.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,7 +8,7 @@ use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
 use crate::syntax::vocabulary::FrameRole;
 
-/// Gives new ids to calls that share one with an open call of their turn.
+/// Gives new ids to calls that share one with an earlier call.
 ///
 /// A reply gets the id of its call: the first open call with its id and tool, else the first open
 /// call with its id, else the last call with its id. Each new id is listed. O(n log n) in the
@@ -42,7 +42,7 @@ pub fn distinct_ids(transcript: &Transcript) -> (Cow<'_, Transcript>, Vec<Loss>)
         if let Some(id) = ids.get(&call) {
             frame.call_id = Some(id.clone());
             let target = LossTarget::Frame(index);
-            let text = "another call of the turn has its id, so it gets one of its own";
+            let text = "an earlier call has its id, so it gets one of its own";
             losses.push(Loss::new(target, LossKind::IdDropped, text));
         }
     }
@@ -88,7 +88,7 @@ fn new_ids(frames: &[FrameBuf], calls: &[usize]) -> BTreeMap<usize, String> {
 pub(super) struct Pairs {
     /// The call of each reply.
     pub(super) answers: BTreeMap<usize, usize>,
-    /// The calls whose id an open call of their turn has.
+    /// The calls whose id an earlier call has.
     sharing: Vec<usize>,
 }
 
@@ -138,8 +138,12 @@ impl<'f> Open<'f> {
         self.by_tool.clear();
     }
 
-    /// Opens a finished call; returns whether an open call has its id.
+    /// Opens a finished call; returns whether an earlier one has its id.
     fn call(&mut self, index: usize, id: &'f str, tool: &'f str, is_finished: bool) -> bool {
+        let is_shared = self
+            .last
+            .get(id)
+            .is_some_and(|(_, is_finished)| *is_finished);
         let last = self.last.entry(id).or_insert((index, is_finished));
         if is_finished || !last.1 {
             *last = (index, is_finished);
@@ -148,7 +152,6 @@ impl<'f> Open<'f> {
             return false;
         }
         let waiting = self.by_id.entry(id).or_default();
-        let is_shared = first_open(&self.answered, waiting).is_some();
         waiting.push_back(index);
         self.by_tool.entry((id, tool)).or_default().push_back(index);
         is_shared

@@ -15,11 +15,7 @@ const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// The transcript with ids and names that the dialect can hold, and what was changed.
 pub(super) fn writable(transcript: &Transcript, to: Dialect) -> (Cow<'_, Transcript>, Vec<Loss>) {
-    // 2.2 keeps an id and the name of the tool.
-    let (mut transcript, mut losses) = match to {
-        Dialect::V2_2 => (Cow::Borrowed(transcript), Vec::new()),
-        _ => distinct_ids(transcript),
-    };
+    let (mut transcript, mut losses) = distinct_ids(transcript);
     for change in changes(&transcript.frames, to) {
         if let Some(frame) = transcript.to_mut().frames.get_mut(change.index) {
             frame.name = change.name;

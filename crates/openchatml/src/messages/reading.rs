@@ -480,7 +480,7 @@ impl Reading {
             self.note(
                 index,
                 LossKind::ChannelChanged,
-                "a tool's call or reply is moved to `commentary`",
+                "its channel dropped; a call or reply reads as on `commentary`",
             );
         }
         let lost = [

@@ -12,6 +12,7 @@ use super::header;
 use super::images;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use super::reasoning_details;
 use super::tools::ToolShape;
 use crate::convert::assign_ids;
 use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
@@ -20,7 +21,9 @@ use crate::messages::{NAMELESS, frames_from_messages};
 use crate::syntax::vocabulary::FrameRole;
 use logue_source::Span;
 
-const KNOWN: [&str; 11] = [
+/// The keys of a message. Only that of a tool has the first one.
+const KNOWN_OF_TOOL: [&str; 13] = [
+    "function",
     "role",
     "content",
     "name",
@@ -30,6 +33,7 @@ const KNOWN: [&str; 11] = [
     "reasoning_content",
     "reasoning",
     "thinking",
+    "reasoning_details",
     "refusal",
     "type",
 ];
@@ -100,8 +104,13 @@ struct Messages {
 impl Messages {
     fn message(&mut self, node: Node<'_>) -> Result<ChatMessage, ()> {
         let object = self.reading.object(node, "the message").ok_or(())?;
-        self.reading.note_unknown(&object, &KNOWN);
         let role = self.reading.required(&object, "role")?;
+        let known = if role == "tool" {
+            &KNOWN_OF_TOOL[..]
+        } else {
+            &KNOWN_OF_TOOL[1..]
+        };
+        self.reading.note_unknown(&object, known);
         let mut message = match role.as_str() {
             "system" => ChatMessage::system(""),
             "developer" => ChatMessage::developer(""),
@@ -120,6 +129,9 @@ impl Messages {
             }
         };
         message.name = self.reading.text(&object, "name")?;
+        if message.role == Role::Tool && message.name.is_none() {
+            message.name = self.reading.text(&object, "function")?;
+        }
         let answered = self.reading.text(&object, "tool_call_id")?;
         if message.role == Role::Tool {
             message.tool_call_id = answered;
@@ -139,6 +151,7 @@ impl Messages {
                 ("reasoning_content", LossKind::TextDropped),
                 ("reasoning", LossKind::TextDropped),
                 ("thinking", LossKind::TextDropped),
+                ("reasoning_details", LossKind::TextDropped),
                 ("refusal", LossKind::TextDropped),
             ];
             let only = only.into_iter();
@@ -146,6 +159,10 @@ impl Messages {
                 self.reading
                     .note(kind, format!("`{key}` of a non-assistant message dropped"));
             }
+        }
+        if message.content == Content::Absent && message.role == Role::Tool {
+            // A tool without a result has `null` in data sets and in requests.
+            message.content = Content::Text(String::new());
         }
         if message.content == Content::Absent && role != "assistant" {
             let start = object.span.start;
@@ -259,8 +276,22 @@ impl Messages {
                 }
             }
         }
-        if let Some(text) = thinking.filter(|text| !text.is_empty()) {
-            add_text(message, ContentBlock::thinking(text), true);
+        let details = match object.get("reasoning_details") {
+            Some(details) => {
+                reasoning_details::read(details, thinking.as_deref(), &mut self.reading)?
+            }
+            None => Vec::new(),
+        };
+        let replaced = details
+            .iter()
+            .any(|it| matches!(it, ContentBlock::Thinking { .. }));
+        let thinking = thinking.filter(|text| !text.is_empty() && !replaced);
+        let blocks = thinking
+            .map(ContentBlock::thinking)
+            .into_iter()
+            .chain(details);
+        for block in blocks.collect::<Vec<_>>().into_iter().rev() {
+            add_text(message, block, true);
         }
         Ok(())
     }
@@ -350,6 +381,11 @@ fn call_of(node: Node<'_>, reading: &mut Reading) -> Result<ToolCall, ()> {
     if call.get("function").is_none() && call.get("name").is_some() {
         // Some data sets leave out the level of the function.
         let name = reading.required(&call, "name")?;
+        let text = arguments(&call, "arguments", reading)?;
+        return Ok(ToolCall::new(id, name, text));
+    }
+    if let Some(name) = call.get("function").and_then(Node::string) {
+        // Logs have the name of the function in its place.
         let text = arguments(&call, "arguments", reading)?;
         return Ok(ToolCall::new(id, name, text));
     }

@@ -76,6 +76,28 @@ fn map(
     messages
 }
 
+/// Lists the ends of answers that messages do not restore.
+///
+/// Reading messages gives `<|return|>` to an answer at the end, and `<|end|>` to the others.
+///
+/// ```
+/// use openchatml::{FrameBuf, Terminator, project};
+///
+/// let mut frames = vec![FrameBuf::answer("Hi")];
+/// assert_eq!(project::terminator_losses(&frames).len(), 1);
+/// frames[0].terminator = Terminator::Return;
+/// assert!(project::terminator_losses(&frames).is_empty());
+/// ```
+pub fn terminator_losses(frames: &[FrameBuf]) -> Vec<Loss> {
+    let mut writing = Writing::default();
+    let options = ConvertOptions::default().with_thinking(true);
+    let empty = dropped_empty(frames);
+    let is_kept =
+        |index: usize, frame: &FrameBuf| !empty.contains(&index) && is_kept(frame, &options);
+    note_terminators(frames, Terminator::Return, is_kept, &mut writing);
+    writing.losses
+}
+
 /// Returns whether messages keep a frame, as far as the frame itself decides it.
 pub(super) fn is_kept(frame: &FrameBuf, options: &ConvertOptions) -> bool {
     if frame.channel == Some(Channel::Unknown) {
@@ -209,21 +231,48 @@ impl<'m> Message<'m, '_> {
         };
         let mut after_text = false;
         let mut moved = false;
+        let (mut is_signed, mut has_id, mut is_encrypted) = (false, false, false);
         let mut texts = Vec::new();
         for block in blocks {
             match block {
-                ContentBlock::Thinking { text, .. } => {
+                ContentBlock::Thinking {
+                    text,
+                    signature,
+                    id,
+                } => {
                     moved |= after_text;
+                    is_signed |= signature.is_some();
+                    has_id |= id.is_some();
                     texts.push(text.as_str());
                 }
+                ContentBlock::RedactedThinking { .. } => is_encrypted = true,
                 _ => after_text = true,
             }
         }
-        if texts.is_empty() {
+        if texts.is_empty() && !is_encrypted {
             return;
         }
         if !self.options.thinking {
             self.note(LossKind::HiddenOmitted, "private reasoning dropped");
+            return;
+        }
+        let proofs = [
+            (is_signed, LossKind::SignatureDropped, "a signature dropped"),
+            (
+                has_id,
+                LossKind::IdDropped,
+                "the id of a reasoning item dropped",
+            ),
+            (
+                is_encrypted,
+                LossKind::SignatureDropped,
+                "reasoning that only its provider can read dropped",
+            ),
+        ];
+        for (_, kind, text) in proofs.into_iter().filter(|(is_lost, _, _)| *is_lost) {
+            self.note(kind, text);
+        }
+        if texts.is_empty() {
             return;
         }
         if texts.len() > 1 {

@@ -10,6 +10,7 @@ use logue_source::{Diagnostic, Span};
 use super::format::JsonFormat;
 use super::history_read::is_own;
 use super::node::{Kind, Node, Object};
+use super::unknown_shape::{UnknownShape, unknown};
 
 /// The keys that hold the messages of a row.
 const LISTS: [&str; 3] = ["messages", "conversations", "conversation"];
@@ -24,79 +25,6 @@ const OURS: [&str; 7] = [
     "intent",
     "constrain",
 ];
-
-/// The known shapes of a row: a name for errors, the keys, and the form that reads it.
-const SHAPES: [(&str, &[&str]); 11] = [
-    (
-        "`messages` with `role` and `content` (openai)",
-        &["messages", "tools", "role", "content"],
-    ),
-    (
-        "`conversations` with `from` and `value` (sharegpt)",
-        &["conversations", "from", "value", "human", "gpt"],
-    ),
-    (
-        "`input` items (responses)",
-        &["input", "instructions", "items", "tools"],
-    ),
-    (
-        "`instruction`, `input`, `output` (instruction)",
-        &["instruction", "input", "output", "response", "context"],
-    ),
-    (
-        "`prompt` and `completion` (instruction)",
-        &["prompt", "completion", "label", "text"],
-    ),
-    (
-        "`query` and `response` (instruction)",
-        &["query", "response", "history", "answer", "question"],
-    ),
-    (
-        "`query`, `tools`, `answers` (instruction)",
-        &["query", "tools", "answers", "function_description"],
-    ),
-    (
-        "`conversations` instead of `system` and `chat` as texts (sharegpt)",
-        &["system", "chat"],
-    ),
-    (
-        "`chosen` and `rejected` (preference)",
-        &["prompt", "chosen", "rejected", "accepted"],
-    ),
-    (
-        "`input` with `preferred_output` (preference)",
-        &["input", "preferred_output", "non_preferred_output"],
-    ),
-    (
-        "`data` with a list of texts (instruction)",
-        &["data", "id", "turns"],
-    ),
-];
-
-/// A JSON text in an unknown shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnknownShape {
-    /// The keys of its first row or message; none without objects.
-    pub keys: Vec<String>,
-    /// The nearest known shape, for an error message.
-    pub nearest: &'static str,
-}
-
-impl std::fmt::Display for UnknownShape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.keys.is_empty() {
-            f.write_str("JSON without a conversation")?;
-        } else {
-            let keys = self.keys.iter().map(|key| format!("{key:?}"));
-            let keys: Vec<String> = keys.collect();
-            write!(f, "unknown shape with the keys {}", keys.join(", "))?;
-        }
-        write!(f, "; the nearest known one has {}", self.nearest)
-    }
-}
-
-impl std::error::Error for UnknownShape {}
 
 /// The conversations of a text, each at its place: the items of an array whose items are
 /// conversations themselves (rows with messages, or arrays), lines that are not messages, else the
@@ -310,6 +238,10 @@ fn row(object: &Object<'_>) -> Option<JsonFormat> {
     };
     let pair = |one: &str, other: &str| has(one) && has(other);
     let preferred = ["preferred_output", "preferred_completion"];
+    if text("rejected_response") || list("rejected_response") {
+        let is_answered = LISTS.iter().any(|key| list(key)) || text("response");
+        return is_answered.then_some(JsonFormat::Preference);
+    }
     if pair("chosen", "rejected") || (has("input") && preferred.iter().any(|key| has(key))) {
         return Some(JsonFormat::Preference);
     }
@@ -336,14 +268,33 @@ fn row(object: &Object<'_>) -> Option<JsonFormat> {
     let texts = object.get("data").is_some_and(|node| {
         node.items().next().is_some() && node.items().all(|item| item.kind() == Kind::String)
     });
-    // Steps with labels are not one answer.
+    let is_stepwise = text("prompt") && has_labelled_steps(object);
+    // Other lists of answers are not one answer.
     let is_listed = has("completions") || LISTS.iter().any(|key| has(key));
     let prompt = !is_listed && (text("prompt") || list("prompt"));
     let answered = (text("query") && text("response"))
         || (text("question") && (text("answer") || text("response")));
     let is_list = |key: &str| text(key) || list(key);
     let called = text("query") && is_list("answers") && is_list("tools");
-    (exchange || texts || prompt || answered || called).then_some(JsonFormat::Instruction)
+    (exchange || texts || prompt || is_stepwise || answered || called)
+        .then_some(JsonFormat::Instruction)
+}
+
+/// Returns whether a row has the steps of one answer and their labels.
+fn has_labelled_steps(object: &Object<'_>) -> bool {
+    let count = |key: &str, is_one: fn(Node<'_>) -> bool| {
+        let items = object.get(key).map(Node::items)?;
+        let items: Vec<Node<'_>> = items.collect();
+        items
+            .iter()
+            .all(|item| is_one(*item))
+            .then_some(items.len())
+    };
+    let steps = count("completions", |step| step.string().is_some());
+    let labels = count("labels", |label| {
+        matches!(label.spelled(), "true" | "false")
+    });
+    steps.is_some_and(|steps| steps > 0) && steps == labels
 }
 
 /// The format of messages; `None` if there is no message.
@@ -434,28 +385,4 @@ fn is_response_item(object: &Object<'_>) -> bool {
     let kind = object.get("type").and_then(Node::string);
     let kind = kind.as_deref().unwrap_or_default();
     kind == "reasoning" || kind.ends_with("_call") || kind.ends_with("_call_output")
-}
-
-fn unknown(keys: &[String]) -> UnknownShape {
-    let folded = |key: &str| {
-        let key = key.to_ascii_lowercase().replace(['_', '-'], "");
-        key.trim_end_matches('s').to_owned()
-    };
-    let own: BTreeSet<String> = keys.iter().map(|key| folded(key)).collect();
-    let score = |known: &[&str]| {
-        known
-            .iter()
-            .filter(|key| own.contains(&folded(key)))
-            .count()
-    };
-    let mut nearest = SHAPES[0];
-    for shape in SHAPES {
-        if score(shape.1) > score(nearest.1) {
-            nearest = shape;
-        }
-    }
-    UnknownShape {
-        keys: keys.iter().take(20).cloned().collect(),
-        nearest: nearest.0,
-    }
 }

@@ -3,6 +3,8 @@
 //! Each becomes one or two documents of messages, which the reader of messages reads. Joined texts
 //! are listed.
 
+mod rejected;
+
 use logue_source::Span;
 use serde_json::{Value, json};
 
@@ -87,6 +89,13 @@ pub(super) fn read_pair(node: Node<'_>, options: &ConvertOptions) -> Vec<Project
     let Some(object) = node.object() else {
         return vec![read_values(&[node], JsonFormat::OpenAi, options)];
     };
+    if let Some(answer) = object.get(rejected::KEY) {
+        let [chosen, rejected] = rejected::rows(&object, answer);
+        return vec![
+            read_row(node.span(), &object, &chosen, Some("chosen"), options),
+            read_row(node.span(), &object, &rejected, Some("rejected"), options),
+        ];
+    }
     let sides: [(&str, &[&'static str]); 2] = [
         (
             "chosen",
@@ -173,9 +182,24 @@ fn instruction(object: &Object<'_>) -> Row {
     }
     request(object, &mut row);
     called(object, &mut row);
+    steps(object, &mut row);
     let answers = ["output", "response", "completion", "answer"];
     row.take_any(object, &answers, "assistant");
     row
+}
+
+/// The steps of an answer, of which each has a label. The labels stay beside the messages.
+fn steps(object: &Object<'_>, row: &mut Row) {
+    let Some(completions) = object.get("completions") else {
+        return;
+    };
+    row.used.push("completions");
+    let texts: Vec<String> = completions.items().filter_map(Node::string).collect();
+    if texts.len() > 1 {
+        let note = "the steps of the answer are joined by newlines";
+        row.note(LossKind::PartsJoined, note);
+    }
+    row.say("assistant", &texts.join("\n"));
 }
 
 /// The calls of a row that answers a query with calls only, and its tools.

@@ -67,7 +67,17 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
     let mut object = opened(message);
     for block in blocks {
         match block {
-            ContentBlock::Thinking { text, .. } => {
+            ContentBlock::Thinking {
+                text,
+                signature,
+                id,
+            } => {
+                if signature.is_some() {
+                    note(LossKind::SignatureDropped, "a signature dropped");
+                }
+                if id.is_some() {
+                    note(LossKind::IdDropped, "the id of a reasoning item dropped");
+                }
                 if object.contains_key("thinking") {
                     values.push(Value::Object(std::mem::replace(
                         &mut object,
@@ -86,6 +96,10 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
                     opened(message),
                 )));
             }
+            ContentBlock::RedactedThinking { .. } => note(
+                LossKind::SignatureDropped,
+                "reasoning that only its provider can read dropped",
+            ),
             _ => {}
         }
     }

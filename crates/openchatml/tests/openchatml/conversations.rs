@@ -76,7 +76,7 @@ fn a_turn_is_one_message() {
     assert_eq!(
         notes,
         [
-            "frame 5: a tool's call or reply is moved to `commentary`",
+            "frame 5: its channel dropped; a call or reply reads as on `commentary`",
             "frame 7: left out, because its role is not known",
         ],
     );

@@ -124,11 +124,11 @@ fn what_a_call_a_reply_or_an_instruction_loses_is_noted() {
         ),
         (
             "assistant to=functions.f call_id=1<|channel|>analysis<|constrain|>json<|message|>{}<|call|>",
-            &["a tool's call or reply is moved to `commentary`"],
+            &["its channel dropped; a call or reply reads as on `commentary`"],
         ),
         (
             "tool name=python call_id=1 to=assistant<|channel|>analysis<|message|>a<|end|>",
-            &["a tool's call or reply is moved to `commentary`"],
+            &["its channel dropped; a call or reply reads as on `commentary`"],
         ),
         (
             "assistant to=functions.f call_id=1<|channel|>commentary<|constrain|>yaml<|message|>a: b<|call|>",

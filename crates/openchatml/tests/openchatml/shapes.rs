@@ -15,7 +15,7 @@ fn messages() {
     run(
         "messages",
         include_str!("../../../../conformance/shapes/messages.md"),
-        9,
+        15,
     );
 }
 
@@ -42,7 +42,7 @@ fn rows() {
     run(
         "rows",
         include_str!("../../../../conformance/shapes/rows.md"),
-        16,
+        22,
     );
 }
 
@@ -60,7 +60,7 @@ fn unknown() {
     run(
         "unknown",
         include_str!("../../../../conformance/shapes/unknown.md"),
-        6,
+        9,
     );
 }
 

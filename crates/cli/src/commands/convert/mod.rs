@@ -48,7 +48,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     let mut converter = Converter {
         arguments,
         options: ConvertOptions::default()
-            .with_strict(arguments.strict)
+            .with_strict(arguments.losses.strict)
             .with_thinking(arguments.keep_reasoning),
         variables: variables(&arguments.variables)?,
         declared: BTreeSet::new(),
@@ -80,7 +80,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     Ok(if failed {
         Exit::UserCorrectable
     } else {
-        converter.report.exit(arguments.allow_loss.is_some())
+        converter.report.exit()
     })
 }
 
@@ -318,7 +318,7 @@ impl Converter<'_> {
             Some(path) => Sink::file(path),
             None if self.arguments.json => Ok(Sink::Report),
             // A refused line also discards the lines before it, so they are held back.
-            None if self.report.strict.is_some() => Sink::held(),
+            None if self.report.policy.strict.is_some() => Sink::held(),
             None => Ok(Sink::Stdout { closed: false }),
         }
     }
@@ -353,21 +353,13 @@ impl Converter<'_> {
     ) -> Result<(String, Vec<Loss>), (Outcome<'static>, Vec<Loss>)> {
         let losses = read.losses.clone();
         let refused = |why: &str| Outcome::Refused(why.to_owned());
-        if read.broken {
-            return Err((refused("it could not be read completely"), losses));
-        }
-        let found = read
-            .diagnostics
-            .iter()
-            .any(logue_source::Diagnostic::is_error);
-        if self.report.strict.is_some() && found {
-            let why = "it has errors, and --strict forbids them";
+        if let Some(why) = self.report.policy.refusal(read) {
             return Err((refused(why), losses));
         }
         match self.arguments.to.write(&read.transcript, &self.options) {
             Ok(written) => {
                 let losses = [losses, written.losses].concat();
-                if self.options.refuses(&losses) {
+                if self.report.policy.refuses(&losses) {
                     return Err((Outcome::Forbidden, losses));
                 }
                 Ok((read.variables.restore(written.text), losses))
@@ -390,7 +382,7 @@ impl Converter<'_> {
             };
             match self.line(which, &sink)? {
                 Some(text) => sink.write(&text)?,
-                None if self.report.strict.is_some() => return Ok(()),
+                None if self.report.policy.strict.is_some() => return Ok(()),
                 None => {}
             }
             if sink.is_closed() {
@@ -435,7 +427,7 @@ impl Converter<'_> {
         for read in &read {
             match self.one(which, read, sink.is_report())? {
                 Some(text) => lines.push_str(&self.as_line(text)),
-                None if self.report.strict.is_some() => return Ok(None),
+                None if self.report.policy.strict.is_some() => return Ok(None),
                 None => {}
             }
         }
@@ -482,7 +474,7 @@ impl Converter<'_> {
                         sink.write(self.as_line(text).trim_end())?;
                         before = ",\n";
                     }
-                    None if self.report.strict.is_some() => return Ok(()),
+                    None if self.report.policy.strict.is_some() => return Ok(()),
                     None => {}
                 }
             }

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use logue_source::{Diagnostic, Origin, Source, escape_line, escape_untrusted};
-use openchatml::{Loss, LossKind, LossSeverity, LossTarget};
+use openchatml::{Loss, LossKind, LossTarget};
 use serde_json::{Value, json};
 
 use crate::arguments::ConvertArgs;
 use crate::conversion::form::{Conversation, Form};
+use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy, lines, severity_name};
 use crate::counted::{counted, counted_as};
 use crate::exit::{CliError, Exit};
 use crate::finding::to_json;
@@ -50,7 +51,7 @@ impl<'a> ConversationRef<'a> {
 #[derive(Debug)]
 pub(super) struct Report {
     json: bool,
-    pub(super) strict: Option<LossSeverity>,
+    pub(super) policy: LossPolicy,
     to: Form,
     /// Whether there are several files.
     several: bool,
@@ -89,7 +90,7 @@ impl Outcome<'_> {
         match self {
             Self::Written(_) => None,
             Self::Refused(why) => Some(why),
-            Self::Forbidden => Some("something would be lost, and --strict forbids it"),
+            Self::Forbidden => Some(FORBIDDEN),
         }
     }
 }
@@ -99,7 +100,7 @@ impl Report {
     pub(super) fn new(arguments: &ConvertArgs, several: bool) -> Self {
         Self {
             json: arguments.json,
-            strict: arguments.strict,
+            policy: LossPolicy::new(&arguments.losses),
             to: arguments.to,
             several,
             data_set: false,
@@ -111,14 +112,13 @@ impl Report {
     }
 
     /// Returns the exit status for everything that was reported.
-    pub(super) fn exit(&self, allow_content: bool) -> Exit {
-        let content = |kind: &LossKind| kind.severity() == Some(LossSeverity::Content);
+    pub(super) fn exit(&self) -> Exit {
         if self.refused > 0 {
             Exit::UserCorrectable
-        } else if self.forbidden > 0 || (!allow_content && self.losses.keys().any(content)) {
+        } else if self.forbidden > 0 {
             Exit::Findings
         } else {
-            Exit::Done
+            self.policy.exit(self.losses.keys().copied())
         }
     }
 
@@ -160,16 +160,12 @@ impl Report {
         let reason = outcome.reason();
         // The losses of several conversations are counted at the end.
         if reason.is_some() || !(which.one_of_many || self.several) {
-            let mut losses: Vec<&Loss> = losses.iter().collect();
-            losses.sort_by_key(|loss| Reverse(loss.severity()));
-            for loss in losses {
-                print_error(&format!("{place}: {}\n", shown(loss)));
-            }
+            print_error(&lines(&place, losses));
         }
         if let Some(why) = reason {
-            let help = match (read.broken, self.strict) {
+            let help = match (read.broken, self.policy.strict) {
                 (true, _) => "correct the errors, or name the form of the file with --from",
-                (false, Some(_)) => "correct the conversation, or convert without --strict",
+                (false, Some(_)) => "correct the conversation, or omit --strict",
                 (false, None) => "convert to another form with --to",
             };
             let failure =
@@ -283,15 +279,4 @@ fn loss(loss: &Loss) -> Value {
         "kind": loss.kind.as_str(),
         "text": loss.message,
     })
-}
-
-/// Formats a loss with its severity.
-fn shown(loss: &Loss) -> String {
-    let text = loss.to_string();
-    format!("{}: {}", severity_name(loss.kind), escape_untrusted(&text))
-}
-
-/// Returns the name of a severity, or `note`.
-fn severity_name(kind: LossKind) -> &'static str {
-    kind.severity().map_or("note", LossSeverity::as_str)
 }

@@ -3,6 +3,7 @@
 //! A text in Harmony is rendered as it is. Every other form gets the system and developer messages
 //! that `logue run -m harmony:` sends, from the same code.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -11,20 +12,20 @@ use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
 use logue_source::{Diagnostic, Span, escape_line};
-use openchatml::convert::{ConvertOptions, PlacedTools, distinct_ids};
-use openchatml::harmony::{
-    Conversation, Form as Extent, Reasoning, RenderError, RenderOptions, Renderer,
-};
+use openchatml::convert::{ConvertOptions, PlacedTools, distinct_ids, harmony_conversation};
+use openchatml::harmony::{Form as Extent, Reasoning, RenderError, RenderOptions, Renderer};
 use openchatml::project::{self, JsonFormat};
 use openchatml::{
-    Dialect, FrameBuf, FrameRole, Loss, LossKind, LossSeverity, LossTarget, Transcript,
-    messages_from_frames,
+    Channel, Dialect, FrameBuf, FrameRole, Loss, LossKind, LossTarget, Transcript,
+    messages_from_frames, recipient_of, tool_of,
 };
 use serde_json::{Value, json};
 
 use crate::arguments::RenderArgs;
 use crate::conversion::builtin_tools;
 use crate::conversion::form::{Conversation as Read, Form, looks_like_json};
+use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy, lines};
+use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{empty_file, folder_of, is_stdin, read_file};
 use crate::setup::failures::rendered;
@@ -42,7 +43,11 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     if parts.len() > 1 && arguments.text {
         return Err(several(&name, parts.len()));
     }
-    let mut losses = Losses::default();
+    let mut output = Output {
+        policy: LossPolicy::new(&arguments.losses),
+        held: String::new(),
+        lost: BTreeSet::new(),
+    };
     for (index, part) in parts.iter().enumerate() {
         let name = match parts.len() {
             1 => name.clone(),
@@ -53,35 +58,51 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
             return Err(several(&name, conversations.len()));
         }
         for conversation in conversations {
-            let text = one(arguments, &name, &conversation, &mut losses)?;
-            if !print_whole(&text)? {
-                return Ok(losses.exit());
+            let (text, losses) = one(arguments, &name, &conversation, output.policy)?;
+            if !output.add(&name, &text, &losses)? {
+                return Ok(output.exit());
             }
         }
     }
-    Ok(losses.exit())
+    output.finish()
 }
 
-/// The reported losses of all conversations.
-#[derive(Default)]
-struct Losses {
-    of_content: bool,
+/// The rendered conversations and their losses.
+struct Output {
+    policy: LossPolicy,
+    /// The text that is printed at the end, because a loss may still refuse it.
+    held: String,
+    lost: BTreeSet<LossKind>,
 }
 
-impl Losses {
-    fn report(&mut self, name: &str, loss: &Loss) {
-        self.of_content |= loss.is_at_least(LossSeverity::Content);
-        let severity = loss.severity().map_or("note", LossSeverity::as_str);
-        let (name, loss) = (escape_line(name), loss.to_string());
-        print_error(&format!("{severity}: `{name}`: {}\n", escape_line(&loss)));
+impl Output {
+    /// Prints or holds a conversation; returns whether the reader is still there.
+    fn add(&mut self, name: &str, text: &str, losses: &[Loss]) -> Result<bool, CliError> {
+        let place = escape_line(name);
+        print_error(&lines(&place, losses));
+        if self.policy.refuses(losses) {
+            let failure = CliError::new(
+                Exit::Findings,
+                "E-WRITE-REFUSED",
+                format!("{place}: {FORBIDDEN}"),
+            );
+            return Err(failure.with_help("correct the conversation, or omit --strict"));
+        }
+        self.lost.extend(losses.iter().map(|loss| loss.kind));
+        if self.policy.strict.is_some() {
+            self.held.push_str(text);
+            return Ok(true);
+        }
+        print_whole(text)
     }
 
-    const fn exit(&self) -> Exit {
-        if self.of_content {
-            Exit::Findings
-        } else {
-            Exit::Done
-        }
+    fn finish(self) -> Result<Exit, CliError> {
+        print_whole(&self.held)?;
+        Ok(self.exit())
+    }
+
+    fn exit(&self) -> Exit {
+        self.policy.exit(self.lost.iter().copied())
     }
 }
 
@@ -132,12 +153,15 @@ fn one(
     arguments: &RenderArgs,
     name: &str,
     read: &Read,
-    losses: &mut Losses,
-) -> Result<String, CliError> {
+    policy: LossPolicy,
+) -> Result<(String, Vec<Loss>), CliError> {
     let form = read.form;
     let (transcript, changed) = distinct_ids(&read.transcript);
-    for loss in read.losses.iter().chain(&changed) {
-        losses.report(name, loss);
+    let mut losses = read.losses.clone();
+    losses.extend(changed);
+    if let Some(why) = policy.refusal(read) {
+        let failure = CliError::user("E-WRITE-REFUSED", format!("`{name}`: {why}"));
+        return Err(failure.with_help("run `logue check` on it, or omit --strict"));
     }
     if transcript.frames.is_empty() {
         let message = format!("`{name}` contains no message to render");
@@ -149,11 +173,16 @@ fn one(
         .frames
         .iter()
         .any(|frame| frame.role == FrameRole::System && frame.body.contains(CHANNELS));
-    if arguments.bare || is_harmony || has_system {
-        bare(arguments, name, &transcript, losses)
+    let text = if arguments.bare || is_harmony || has_system {
+        bare(arguments, name, &transcript, &mut losses)
     } else {
-        prompt(arguments, name, &transcript, losses)
-    }
+        let has_channels = matches!(
+            form,
+            Form::Dialect(_) | Form::Projection(JsonFormat::Json | JsonFormat::HarmonyJson)
+        );
+        prompt(arguments, name, &transcript, has_channels, &mut losses)
+    };
+    Ok((text?, losses))
 }
 
 /// Reads a conversation, or both of a pair of preference.
@@ -173,8 +202,14 @@ fn read(
     };
     let (form, certain) = match form {
         Some(form) => form,
-        // Reading it as a projection reports the errors in it.
-        None if looks_like_json(bytes) => (Form::Projection(JsonFormat::OpenAi), false),
+        None if looks_like_json(bytes) => match rows::recognize(bytes) {
+            // Reading it as a projection reports the errors in it.
+            Ok(format) => (Form::Projection(format), false),
+            Err(shape) => {
+                let unknown = rows::unknown(&shape);
+                return Err(rendered(name, bytes, &unknown.diagnostics));
+            }
+        },
         None if bytes.trim_ascii().is_empty() => return Err(empty_file(name)),
         None => return Err(unknown()),
     };
@@ -193,12 +228,10 @@ fn bare(
     arguments: &RenderArgs,
     name: &str,
     transcript: &Transcript,
-    losses: &mut Losses,
+    losses: &mut Vec<Loss>,
 ) -> Result<String, CliError> {
-    let (conversation, of_writing) = Conversation::from_transcript(transcript);
-    for loss in &of_writing {
-        losses.report(name, loss);
-    }
+    let (conversation, of_writing) = harmony_conversation(transcript);
+    losses.extend(of_writing);
     let extent = arguments.extent();
     let options = RenderOptions::default().with_reasoning(arguments.reasoning());
     let refused =
@@ -216,7 +249,7 @@ fn bare(
 }
 
 /// Leaves out images, which gpt-oss models do not take.
-fn drop_images(messages: &mut [ChatMessage], name: &str, losses: &mut Losses) {
+fn drop_images(messages: &mut [ChatMessage], losses: &mut Vec<Loss>) {
     for (index, message) in messages.iter_mut().enumerate() {
         let Content::Blocks(blocks) = &mut message.content else {
             continue;
@@ -225,10 +258,11 @@ fn drop_images(messages: &mut [ChatMessage], name: &str, losses: &mut Losses) {
         blocks.retain(|block| !matches!(block, ContentBlock::Image { .. }));
         for _ in blocks.len()..count {
             let target = LossTarget::Message(index);
-            losses.report(
-                name,
-                &Loss::new(target, LossKind::ImageDropped, "an image dropped"),
-            );
+            losses.push(Loss::new(
+                target,
+                LossKind::ImageDropped,
+                "an image dropped",
+            ));
         }
         if blocks.is_empty() && count > 0 {
             message.content = Content::Text(String::new());
@@ -236,12 +270,39 @@ fn drop_images(messages: &mut [ChatMessage], name: &str, losses: &mut Losses) {
     }
 }
 
+/// Lists the built-in calls and replies that get another channel, and only those.
+///
+/// A prompt has them on `analysis`, as in the training data; messages have no channel.
+fn list_channels(frames: &[FrameBuf], has_channels: bool, losses: &mut Vec<Loss>) {
+    let is_builtin = |frame: &FrameBuf| {
+        let tool = match frame.role {
+            FrameRole::Tool => frame.name.as_deref(),
+            _ if frame.is_call() => frame.to.as_deref(),
+            _ => None,
+        };
+        tool.is_some_and(|tool| recipient_of(tool_of(tool)) == tool_of(tool))
+    };
+    let is_of_builtin = |index: usize| frames.get(index).is_some_and(is_builtin);
+    losses.retain(|loss| match loss.target {
+        LossTarget::Frame(index) => loss.kind != LossKind::ChannelChanged || !is_of_builtin(index),
+        _ => true,
+    });
+    let moved = frames.iter().enumerate().filter(|(index, frame)| {
+        has_channels && is_of_builtin(*index) && frame.effective_channel() != Channel::Analysis
+    });
+    let note = "moved to `analysis`, the channel of built-in tools";
+    losses.extend(
+        moved.map(|(index, _)| Loss::new(LossTarget::Frame(index), LossKind::ChannelChanged, note)),
+    );
+}
+
 /// Renders the prompt of a request with these messages.
 fn prompt(
     arguments: &RenderArgs,
     name: &str,
     transcript: &Transcript,
-    losses: &mut Losses,
+    has_channels: bool,
+    losses: &mut Vec<Loss>,
 ) -> Result<String, CliError> {
     let placed = PlacedTools::beside(transcript);
     let is_trained = |frame: &FrameBuf| frame.body.contains(NAMESPACE);
@@ -256,13 +317,12 @@ fn prompt(
     if tools.len() < transcript.tools.len() {
         let text = "a declaration of a tool that is not a function dropped";
         let loss = Loss::new(LossTarget::Transcript, LossKind::DeclarationDropped, text);
-        losses.report(name, &loss);
+        losses.push(loss);
     }
-    let (mut messages, of_messages) = messages_from_frames(&transcript.frames);
-    for loss in &of_messages {
-        losses.report(name, loss);
-    }
-    drop_images(&mut messages, name, losses);
+    let (mut messages, mut of_messages) = messages_from_frames(&transcript.frames);
+    list_channels(&transcript.frames, has_channels, &mut of_messages);
+    losses.extend(of_messages);
+    drop_images(&mut messages, losses);
     let mut settings = SamplingSettings::default();
     let header = transcript.header.as_ref();
     let own = header.and_then(|header| header.generation_settings.get("reasoning_effort"));

@@ -20,7 +20,7 @@ use crate::commands::view::shown::{Shown, print_json, print_messages};
 
 use crate::arguments::ViewArgs;
 use crate::conversion::form::{DocumentForm, Form};
-use crate::conversion::rows::read_rows;
+use crate::conversion::rows::{read_rows, remedy};
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, is_stdin, read_file};
@@ -158,8 +158,10 @@ fn sections(
             let format = arguments.from.and_then(Form::json);
             Ok(json_sections(name, &bytes, format, arguments.show_hidden))
         }
-        Err(shape) => Err(CliError::user("E-JSON-SHAPE", format!("`{name}`: {shape}"))
-            .with_help("name the form with --from")),
+        Err(shape) => {
+            Err(CliError::user("E-JSON-SHAPE", format!("`{name}`: {shape}"))
+                .with_help(remedy(&shape)))
+        }
     }
 }
 

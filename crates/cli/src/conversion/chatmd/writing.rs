@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chatmd::{BuiltinDeclaration, MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use openchatml::convert::{PlacedTools, distinct_ids};
+use openchatml::project::terminator_losses;
 use openchatml::{
     HeaderBuf, Loss, LossKind, LossTarget, Transcript, image_address, messages_from_frames,
 };
@@ -27,6 +28,7 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
     tools(transcript, &mut out, &mut losses);
     let (messages, more) = messages_from_frames(&transcript.frames);
     losses.extend(more);
+    losses.extend(terminator_losses(&transcript.frames));
     let mut calls = Calls::new();
     let mut reasoning = 0;
     for (index, message) in messages.iter().enumerate() {
