@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use logue_harness::{Clock as _, SystemClock, Timestamp};
+
 /// Parses a whole number of days, hours, minutes or seconds.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let unit = text.chars().next_back().unwrap_or_default();
@@ -18,4 +20,15 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     seconds
         .map(Duration::from_secs)
         .ok_or_else(|| "the time must be at least a second, and not endless".to_owned())
+}
+
+/// Formats the time since `then` in one unit.
+pub(crate) fn ago(then: Timestamp) -> String {
+    let seconds = then.until(SystemClock.now()).as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
 }

@@ -28,8 +28,8 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command, plain_error};
 use crate::commands::{
-    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, models, run, scan, send,
-    sessions, signal, tokens, trust, view,
+    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, models, replay, run,
+    scan, send, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 
@@ -58,6 +58,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Ask(arguments) => ask::ask(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Replay(arguments) => replay::replay(&arguments),
         Command::Send(arguments) => send::send(&arguments),
         Command::Signal(arguments) => signal::signal(&arguments),
         Command::Sessions(command) => sessions::sessions(&command),

@@ -22,7 +22,7 @@ pub use replay::Replay;
 use self::compare::{
     compare_frames, compare_settings, compare_tools, is_final, is_reasoning, quote, role_of,
 };
-use crate::ModelRequest;
+use crate::{Category, ModelRequest, ProviderError};
 
 /// A parsed recording.
 #[derive(Clone, Debug)]
@@ -114,6 +114,54 @@ impl Recording {
             }
         }
         count
+    }
+
+    /// Returns the recorded messages between a request and the next user message.
+    ///
+    /// These are the responses of a turn and the results of its calls. The last message of the request
+    /// is the user's.
+    ///
+    /// # Errors
+    /// Returns an error of the category [`Category::ReplayMismatch`] if the request differs from the
+    /// recording, and [`Category::ReplayExhausted`] if the recording ends before it.
+    pub fn turn_after(
+        &self,
+        request: &ModelRequest<'_>,
+    ) -> Result<Vec<ChatMessage>, ProviderError> {
+        if let position @ (Position::Differs(_) | Position::Ends) = self.position(request) {
+            return Err(self.refusal(position));
+        }
+        let (frames, _) = frames_from_messages(request.messages);
+        let sent = frames.iter().filter(|frame| !is_reasoning(frame)).count();
+        let is_counted = |recorded: &&RecordedFrame| !is_reasoning(&recorded.frame);
+        let rest = self.frames.iter().filter(is_counted).skip(sent);
+        let is_turn = |frame: &RecordedFrame| {
+            matches!(frame.frame.role, FrameRole::Assistant | FrameRole::Tool)
+        };
+        let frames: Vec<FrameBuf> = rest
+            .take_while(|recorded| is_turn(recorded))
+            .map(|recorded| recorded.frame.clone())
+            .collect();
+        Ok(messages_from_frames(&frames).0)
+    }
+
+    /// Returns the error of a request without a recorded response.
+    pub(crate) fn refusal(&self, position: Position) -> ProviderError {
+        if let Position::Differs(difference) = position {
+            return ProviderError::new(Category::ReplayMismatch, difference).with_help(
+                "undo the change to the prompt, a tool or an input file, or create a new recording \
+                 with --record",
+            );
+        }
+        let answers = match self.response_count() {
+            1 => "1 answer".to_owned(),
+            count => format!("{count} answers"),
+        };
+        ProviderError::new(
+            Category::ReplayExhausted,
+            format!("the recording has no response for this request: it contains {answers}"),
+        )
+        .with_help("select a model with -m to continue, or record a longer session")
     }
 
     /// Compares a request with the recording and returns its position.

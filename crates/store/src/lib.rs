@@ -36,9 +36,13 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "sqlite")]
+mod search;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod stores;
 
+#[cfg(feature = "sqlite")]
+pub use search::{SearchHit, SearchIndex};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore, vacuum,

@@ -17,10 +17,12 @@ mod model;
 mod models;
 mod permission;
 mod plain_error;
+mod replay;
 mod response;
 mod rewrite;
 mod run;
 mod scan;
+mod search;
 mod sessions;
 mod start_role;
 mod tokens;
@@ -40,10 +42,12 @@ pub(crate) use model::ModelArgs;
 pub(crate) use models::ModelsArgs;
 pub(crate) use permission::{TrustAddArgs, TrustArgs, TrustCommand};
 pub(crate) use plain_error::plain_error;
+pub(crate) use replay::ReplayArgs;
 pub(crate) use response::ResponseArgs;
 pub(crate) use rewrite::{FixArgs, FmtArgs};
 pub(crate) use run::{JsonEvents, RunArgs};
 pub(crate) use scan::ScanArgs;
+pub(crate) use search::SearchArgs;
 pub(crate) use sessions::{
     BackupArgs, Busy, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs,
     PruneArgs, RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SendArgs,
@@ -74,6 +78,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Ask(AskArgs),
     Run(RunArgs),
+    Replay(ReplayArgs),
     Send(SendArgs),
     Signal(SignalArgs),
     /// List, show, follow, copy, export, import, remove and check sessions

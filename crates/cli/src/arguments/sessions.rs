@@ -11,7 +11,7 @@ use crate::age::parse_age;
 use crate::conversion::form::Form;
 use crate::setup::settings::Settings;
 
-use crate::arguments::{ModelArgs, TrustArgs};
+use crate::arguments::{ModelArgs, SearchArgs, TrustArgs};
 
 /// The store of the sessions.
 #[derive(Clone, Debug, Args)]
@@ -224,6 +224,7 @@ pub(crate) struct DecisionArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     List(ListArgs),
+    Search(SearchArgs),
     Show(ShowArgs),
     Outcomes(OutcomesArgs),
     Fork(ForkArgs),

@@ -11,6 +11,7 @@ pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod send;

@@ -71,6 +71,7 @@ mod recovered;
 mod redact;
 mod redacted_sessions;
 mod registries;
+mod replayed;
 mod response_events;
 mod resumed;
 mod rule_names;

@@ -675,3 +675,53 @@ fn an_idempotency_key_has_a_limit() {
         assert_eq!(sent.status, status, "{}", sent.stderr);
     }
 }
+
+#[test]
+fn words_find_the_messages_of_all_sessions() {
+    let folder = two_turns();
+    let text = "Crème brûlée needs\u{1b}[31m a torch";
+    let asked = run(folder.path(), ["ask", "-m", "echo:", text]);
+    assert_eq!(asked.status, 0, "{}", asked.stderr);
+    let search = |words: &[&str]| {
+        let arguments = ["sessions", "search"].iter().chain(words);
+        run(folder.path(), arguments)
+    };
+    let found = search(&["BRULEE", "torch"]);
+    assert_eq!(found.status, 0, "{}", found.stderr);
+    let lines: Vec<&str> = found.stdout.lines().collect();
+    assert!(lines[0].starts_with("SESSION"), "{}", found.stdout);
+    assert!(lines[1].starts_with("ask-"), "{}", found.stdout);
+    assert!(
+        lines[1].contains(": Crème brûlée needs"),
+        "{}",
+        found.stdout
+    );
+    assert_eq!(lines.len(), 3, "the question and its answer");
+    assert!(
+        !found.stdout.contains('\u{1b}'),
+        "no control sequence of a message"
+    );
+    let json = events(&search(&["tw*", "--json"]).stdout);
+    assert_eq!(json[0]["session_id"], "s");
+    assert_eq!(
+        (&json[0]["message"], &json[0]["excerpt"]),
+        (&json!(2), &json!("two"))
+    );
+    for words in [
+        &["nowhere"][..],
+        &["two", "torch"],
+        &["torch", "--prefix", "s"],
+    ] {
+        let none = search(words);
+        assert_eq!((none.status, &*none.stdout), (8, ""), "{words:?}");
+        assert!(none.stderr.contains("no message contains these words"));
+    }
+    assert_eq!(search(&["--", "-"]).status, 2);
+    let removed = run(folder.path(), ["sessions", "rm", "--yes", "s"]);
+    assert_eq!(removed.status, 0, "{}", removed.stderr);
+    assert_eq!(
+        search(&["two"]).status,
+        8,
+        "nothing remains of a removed session"
+    );
+}

@@ -168,25 +168,41 @@ fn pretty(value: &Value) -> String {
 /// The maximum number of lines per side of a difference.
 const MAX_LINES: usize = 6;
 
+/// The maximum distance in lines to the next equal line.
+const MAX_CHANGED_LINES: usize = 200;
+
+/// Returns the numbers of lines on both sides before the next equal lines.
+///
+/// O(n²) in [`MAX_CHANGED_LINES`].
+fn changed_lines(old: &[&str], new: &[&str]) -> (usize, usize) {
+    for distance in 0..MAX_CHANGED_LINES {
+        for removed in 0..=distance {
+            let added = distance - removed;
+            if let (Some(before), Some(now)) = (old.get(removed), new.get(added))
+                && before == now
+                && !before.trim().is_empty()
+            {
+                return (removed, added);
+            }
+        }
+    }
+    (old.len(), new.len())
+}
+
 /// Describes the first differing lines of two texts.
 fn difference(before: &str, now: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (before.split('\n').collect(), now.split('\n').collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let old_lines = &old[same..];
-    let new_lines = &new[same..];
-    let common_end = old_lines
-        .iter()
-        .rev()
-        .zip(new_lines.iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let (old_rest, new_rest) = (&old[same..], &new[same..]);
+    let (removed, added) = changed_lines(old_rest, new_rest);
+    let (old_lines, old_rest) = old_rest.split_at(removed);
+    let (new_lines, new_rest) = new_rest.split_at(added);
     let mut text = format!("  content, line {}\n", same + 1);
     if let Some(line) = same.checked_sub(1).and_then(|at| old.get(at)) {
         text.push_str(&format!("  same     | {}\n", excerpt(line)));
     }
     for (side, lines) in [("recorded", old_lines), ("now     ", new_lines)] {
-        let lines = &lines[..lines.len() - common_end];
         for line in lines.iter().take(MAX_LINES) {
             text.push_str(&format!("  {side} | {}\n", excerpt(line)));
         }
@@ -196,6 +212,9 @@ fn difference(before: &str, now: &str) -> String {
                 lines.len() - MAX_LINES
             ));
         }
+    }
+    if old_rest != new_rest {
+        text.push_str("  later lines differ too\n");
     }
     text.truncate(text.trim_end().len());
     text

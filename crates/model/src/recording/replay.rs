@@ -2,8 +2,8 @@
 
 use super::Position;
 use crate::{
-    BoxFuture, Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse,
-    Provider, ProviderError, Recording,
+    BoxFuture, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider,
+    ProviderError, Recording,
 };
 
 /// A provider that plays a [`Recording`] without a network or a key.
@@ -28,25 +28,7 @@ impl Replay {
     ) -> Result<ModelResponse, ProviderError> {
         let message = match self.recording.position(request) {
             Position::Response(message) => *message,
-            Position::Differs(difference) => {
-                return Err(ProviderError::new(Category::ReplayMismatch, difference).with_help(
-                    "undo the change to the prompt, a tool or an input file, or create a new recording \
-                     with --record",
-                ));
-            }
-            Position::Ends => {
-                let answers = match self.recording.response_count() {
-                    1 => "1 answer".to_owned(),
-                    count => format!("{count} answers"),
-                };
-                return Err(ProviderError::new(
-                    Category::ReplayExhausted,
-                    format!(
-                        "the recording has no response for this request: it contains {answers}"
-                    ),
-                )
-                .with_help("select a model with -m to continue, or record a longer session"));
-            }
+            refused => return Err(self.recording.refusal(refused)),
         };
         // A difference is more informative than a validation error, so it comes first.
         request.validate()?;

@@ -40,6 +40,11 @@ impl From<rusqlite::Error> for SqliteError {
     }
 }
 
+/// Converts an error of the temporary database of a search.
+pub(crate) fn search_failure(error: rusqlite::Error) -> StoreError {
+    database(Path::new("the temporary database of the search"), error)
+}
+
 /// Converts a database error and adds the path of its file.
 pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let advice = match error.sqlite_error_code() {

@@ -25,6 +25,8 @@ mod tally;
 mod turn;
 mod verify;
 
+pub(crate) use self::error::search_failure;
+
 pub use self::copy::{back_up, restore, vacuum};
 pub use self::mend::{is_session_store, mend_schema};
 

@@ -9,9 +9,10 @@ use logue_source::ColorMode;
 use logue_tools::PrivateFileError;
 use serde_json::{Value, json};
 
+use crate::age::ago;
 use crate::arguments::ShowArgs;
+use crate::commands::sessions::known;
 use crate::commands::sessions::show::{body, heading};
-use crate::commands::sessions::{ago, known};
 use crate::exit::{CliError, Exit};
 use crate::setup::environment::file_owners;
 use crate::setup::permissions::audit_folder;

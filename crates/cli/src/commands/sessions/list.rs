@@ -6,8 +6,8 @@ use logue_harness::store::{
 use logue_source::escape_line;
 use serde_json::{Value, json};
 
+use crate::age::ago;
 use crate::arguments::ListArgs;
-use crate::commands::sessions::ago;
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::{AGENT, EVALUATED};
 use crate::setup::store::store_failure;

@@ -11,6 +11,7 @@ mod outcomes;
 mod prune;
 mod recover;
 mod retry;
+mod search;
 mod show;
 mod steps;
 mod verify;
@@ -18,7 +19,6 @@ mod verify;
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use logue_harness::store::{SessionInfo, SharedStore};
-use logue_harness::{Clock as _, Timestamp};
 use logue_source::escape_line;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs};
@@ -28,12 +28,14 @@ use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
 use crate::setup::store::{check_exists, known, open, store_failure};
 use crate::terminal::print_error;
-use logue_harness::SystemClock;
 
 pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
     match command {
         SessionsCommand::List(arguments) => {
             with(&arguments.store, |store| list::list(store, arguments))
+        }
+        SessionsCommand::Search(arguments) => {
+            with_existing(&arguments.store, |store| search::search(store, arguments))
         }
         SessionsCommand::Show(arguments) if arguments.audit => {
             match audit::file_of(&arguments.session) {
@@ -133,15 +135,4 @@ fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Formats the time since `then` in one unit.
-fn ago(then: Timestamp) -> String {
-    let seconds = then.until(SystemClock.now()).as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s ago"),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..172_800 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
 }

@@ -8,8 +8,9 @@ use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
 use serde_json::{Value, json};
 
+use crate::age::ago;
 use crate::arguments::{ShowArgs, StoreArgs};
-use crate::commands::sessions::{ago, known};
+use crate::commands::sessions::known;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::session_agent::VARIABLES;
