@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use logue_tools::HostRule;
 
-use crate::arguments::{LimitArgs, ResponseArgs, VariableArgs};
+use crate::arguments::{DisplayArgs, LimitArgs, ResponseArgs, VariableArgs};
 
 /// The model, its limits, and the access of the prompt.
 #[derive(Clone, Debug, Args)]
@@ -25,6 +25,9 @@ pub(crate) struct ModelArgs {
 
     #[command(flatten)]
     pub(crate) response: ResponseArgs,
+
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
 
     #[command(flatten)]
     pub(crate) variables: VariableArgs,

@@ -38,7 +38,7 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
     screen.press("n not on a Friday\n");
     let (status, text) = screen.end();
     assert_eq!(status, 0, "{text}");
-    assert!(text.ends_with("fine\n"), "{text}");
+    assert!(text.contains("fine\n33 tokens in, 21 out · "), "{text}");
     assert_eq!(runs(folder.path()), "ran to prod\n");
     assert!(
         last_tool_result(&server).contains("denied")
@@ -235,8 +235,9 @@ fn streamed_text_keeps_emoji_and_shows_hidden_letters() {
             .args(["run", "p.md", "go"]);
         let (status, text) = Screen::start(&mut command).end();
         assert_eq!(status, 0, "{text}");
-        let shown = "👩\u{200d}🚀 ❤\u{fe0f} pay\\u{200b}\\u{200d}pal\\u{e0041}\\u{1b}[2J\n";
-        assert!(text.ends_with(shown), "{text:?}");
+        let shown =
+            "👩\u{200d}🚀 ❤\u{fe0f} pay\\u{200b}\\u{200d}pal\\u{e0041}\\u{1b}[2J\n11 tokens in";
+        assert!(text.contains(shown), "{text:?}");
     }
 }
 

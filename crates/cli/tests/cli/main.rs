@@ -88,6 +88,7 @@ mod signal;
 mod streamed;
 mod suspended_server;
 mod telemetry;
+mod terminal;
 mod tokens;
 mod tools;
 mod transcript;

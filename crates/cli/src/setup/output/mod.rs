@@ -4,11 +4,11 @@ mod events;
 mod parts;
 mod progress;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logue_agent::{
@@ -24,13 +24,23 @@ use serde_json::{Value, json};
 
 use self::events::{cost, json_event, usage};
 use self::parts::{TextParts, TextPiece};
-use self::progress::{described, is_refused, shown_wait, warn_of_cut, without_effect};
-use crate::arguments::JsonEvents;
+use self::progress::{
+    described, dim, is_refused, outcome_line, shown_time, shown_wait, usage_line, warn_of_cut,
+    without_effect,
+};
+use crate::arguments::{DisplayArgs, JsonEvents};
 use crate::exit::{CliError, Exit};
 use crate::setup::evaluation::not_kept;
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
-use crate::terminal::{print_error, print_part};
+use crate::terminal::markdown::{Look, Renderer};
+use crate::terminal::{output_look, output_width, print_as_is, print_error, print_part};
+
+/// The columns of a spinner and its time beside the activity.
+const SPINNER: usize = 12;
+
+/// The columns below which Markdown is printed as received.
+const MIN_WIDTH: usize = 40;
 
 /// The listener of a run.
 pub(crate) struct Output {
@@ -41,6 +51,10 @@ pub(crate) struct Output {
     animated: bool,
     /// Whether standard output is a terminal.
     is_terminal: bool,
+    /// The appearance of rendered Markdown; `None` if text is printed as received.
+    look: Option<Look>,
+    /// The start of the command.
+    begun: Instant,
     state: Mutex<State>,
     /// Stops the turn of the command.
     stop: TurnStop,
@@ -62,12 +76,37 @@ struct State {
     is_answer_only: bool,
     /// The parts of the printed text.
     parts: TextParts,
+    /// The form of the text and of the report at the end.
+    display: DisplayArgs,
+    /// Renders the current part.
+    renderer: Option<Renderer>,
+    /// The beginning of the reasoning that has not been reported.
+    thinking: Option<Instant>,
+    /// The beginnings of the running calls.
+    running: BTreeMap<String, Instant>,
     /// Escapes the text for a terminal.
     escaper: UntrustedEscaper,
     /// The ids of the calls that this command approves.
     approved: BTreeSet<String>,
     /// The error of standard output; the turn continues for the transcript.
     refused: Option<io::Error>,
+}
+
+impl State {
+    /// Writes to standard output.
+    fn write(&mut self, text: &str) {
+        if self.refused.is_none() {
+            self.refused = print_part(text, &mut self.escaper).err();
+        }
+        self.mid_line = !text.ends_with('\n');
+    }
+
+    /// Writes rendered lines, whose text is escaped.
+    fn write_lines(&mut self, lines: &str) {
+        if !lines.is_empty() && self.refused.is_none() {
+            self.refused = print_as_is(lines).err();
+        }
+    }
 }
 
 impl Output {
@@ -78,6 +117,8 @@ impl Output {
             responses: None,
             animated,
             is_terminal: io::stdout().is_terminal(),
+            look: if json { None } else { output_look() },
+            begun: Instant::now(),
             state: Mutex::default(),
             stop: TurnStop::new(),
             agents: OnceLock::new(),
@@ -138,7 +179,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "turn.started", "model": model, "file": file}));
         } else {
-            self.busy("starting".to_owned());
+            self.busy("starting");
         }
     }
 
@@ -212,6 +253,11 @@ impl Output {
         }
     }
 
+    /// Sets the form of the text and of the report at the end.
+    pub(crate) fn show_as(&self, display: DisplayArgs) {
+        self.state().display = display;
+    }
+
     /// Prints only the answer into a pipe, without the text before tool calls.
     pub(crate) fn print_answer_only(&self) {
         self.state().is_answer_only = true;
@@ -232,6 +278,7 @@ impl Output {
             );
         }
         warn_of_cut(report.truncated);
+        self.report_usage(report);
     }
 
     /// Reports the completed turn of a session.
@@ -257,6 +304,7 @@ impl Output {
             self.end_line();
         }
         warn_of_cut(report.truncated);
+        self.report_usage(&report);
     }
 
     /// Reports a suspended turn and the command that resumes it.
@@ -325,7 +373,7 @@ impl Output {
     /// Removes the spinner and ends the line of the answer.
     pub(crate) fn finish(&self) {
         self.clear_spinner();
-        self.end_line();
+        self.end_part();
         if let Some(error) = self.agents.get().and_then(|agents| agents.take_error()) {
             not_kept(&error);
         }
@@ -349,11 +397,7 @@ impl Output {
 
     /// Writes to standard output; an error must not end the turn, which is still recorded.
     fn write(&self, text: &str) {
-        let state = &mut *self.state();
-        if state.refused.is_none() {
-            state.refused = print_part(text, &mut state.escaper).err();
-        }
-        state.mid_line = !text.ends_with('\n');
+        self.state().write(text);
     }
 
     /// Returns whether text is printed as it arrives.
@@ -373,14 +417,47 @@ impl Output {
                 // In a pipe a blank line separates the parts.
                 let is_separated = follows_part && !self.is_terminal;
                 let separator = if is_separated { "\n" } else { "" };
-                self.write(&format!("{separator}{text}"));
+                self.begin_rendering();
+                self.show_text(&format!("{separator}{text}"));
             }
-            TextPiece::Next => self.write(text),
+            TextPiece::Next => self.show_text(text),
+        }
+    }
+
+    /// Renders the next part, if the terminal is wide enough.
+    fn begin_rendering(&self) {
+        let Some(look) = self.look else {
+            return;
+        };
+        let mut state = self.state();
+        let is_rendered = !state.display.plain && output_width() >= MIN_WIDTH;
+        state.renderer = is_rendered.then(|| Renderer::new(look));
+    }
+
+    /// Prints text as received, or the lines of it that are complete.
+    fn show_text(&self, text: &str) {
+        let state = &mut *self.state();
+        let Some(renderer) = &mut state.renderer else {
+            state.write(text);
+            return;
+        };
+        let lines = renderer.push(&state.escaper.escape(text), output_width());
+        state.write_lines(&lines);
+    }
+
+    /// Prints the remaining lines of the rendered part.
+    fn end_rendering(&self) {
+        let state = &mut *self.state();
+        if let Some(mut renderer) = state.renderer.take() {
+            let lines = renderer.finish(output_width());
+            state.write_lines(&lines);
+            state.escaper = UntrustedEscaper::default();
         }
     }
 
     /// Ends the part of the model's text and its line.
     fn end_part(&self) {
+        self.end_rendering();
         self.end_line();
         self.state().parts.end();
     }
@@ -394,7 +471,7 @@ impl Output {
 
     fn show(&self, event: TurnEvent) {
         match event {
-            TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
+            TurnEvent::Asking(_) => self.busy("thinking"),
             TurnEvent::Retrying {
                 attempt,
                 wait,
@@ -408,7 +485,7 @@ impl Output {
                     shown_wait(wait),
                     escape_line(&message)
                 ));
-                self.busy("waiting".to_owned());
+                self.busy("waiting");
             }
             TurnEvent::Reasking { reason } => {
                 self.clear_spinner();
@@ -417,14 +494,23 @@ impl Output {
                     "asking the model again, as its answer does not match the schema: {}\n",
                     escape_line(&reason)
                 ));
-                self.busy("thinking".to_owned());
+                self.busy("thinking");
             }
             TurnEvent::Calling(name) => {
+                self.fold_reasoning();
+                self.end_rendering();
                 self.end_line();
-                self.busy(format!("calling {}", escape_line(&name)));
+                self.busy(&format!("calling {}", escape_line(&name)));
             }
-            TurnEvent::Delta(text) if self.streams() => self.write_part(&text),
+            TurnEvent::Reasoning(_) | TurnEvent::ReasoningSummary { .. } => {
+                self.state().thinking.get_or_insert_with(Instant::now);
+            }
+            TurnEvent::Delta(text) if self.streams() => {
+                self.fold_reasoning();
+                self.write_part(&text);
+            }
             TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
+                self.fold_reasoning();
                 self.clear_spinner();
                 let is_answer = message.tool_calls.is_empty();
                 if !self.streams() && is_answer {
@@ -441,7 +527,11 @@ impl Output {
                     escape_line(&why)
                 ));
             }
-            TurnEvent::ToolStarted(call) => self.busy(described(&call)),
+            TurnEvent::ToolStarted(call) => {
+                let id = call.id.clone();
+                self.state().running.insert(id, Instant::now());
+                self.busy(&described(&call));
+            }
             TurnEvent::ToolEnded {
                 call,
                 ok,
@@ -449,9 +539,10 @@ impl Output {
                 text,
             } => {
                 self.clear_spinner();
+                let begun = self.state().running.remove(&call.id);
                 if self.animated {
-                    let mark = if ok { "✓" } else { "✗" };
-                    print_error(&format!("{mark} {}\n", described(&call)));
+                    let took = begun.map(|begun| begun.elapsed());
+                    print_error(&format!("{}\n", outcome_line(&call, ok, took)));
                 }
                 let is_approved = self.state().approved.contains(&call.id);
                 if is_refused(code) || (is_approved && !ok) {
@@ -462,11 +553,33 @@ impl Output {
         }
     }
 
+    /// Reports the reasoning before this step in one line, without its text.
+    fn fold_reasoning(&self) {
+        let begun = self.state().thinking.take();
+        if let (Some(begun), true) = (begun, self.animated) {
+            self.clear_spinner();
+            let took = shown_time(begun.elapsed());
+            print_error(&format!("{}\n", dim(&format!("thought for {took}"))));
+        }
+    }
+
+    /// Reports tokens, cost and time, if requested or on a terminal.
+    fn report_usage(&self, report: &TurnReport) {
+        let is_default = self.animated && self.is_terminal && self.responses.is_none();
+        if !self.json && (is_default || self.state().display.usage) {
+            let line = usage_line(report, self.begun.elapsed());
+            print_error(&format!("{}\n", dim(&line)));
+        }
+    }
+
     /// Shows the current activity and its duration in a spinner.
-    fn busy(&self, what: String) {
+    fn busy(&self, what: &str) {
         if !self.animated {
             return;
         }
+        // A line that the terminal wraps could not be removed.
+        let fits = output_width().saturating_sub(SPINNER).max(1);
+        let what: String = what.chars().take(fits).collect();
         let spinner = ProgressBar::new_spinner().with_message(what);
         spinner.set_draw_target(ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {

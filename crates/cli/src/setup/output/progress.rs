@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use logue_agent::TurnReport;
 use logue_message::ToolCall;
 use logue_model::FinishReason;
-use logue_source::{escape_json, escape_line, excerpt};
+use logue_source::{ColorMode, escape_json, escape_line, excerpt};
 use logue_tools::{APPROVAL_STALE, ARGUMENTS_REDACTED};
 
-use crate::terminal::print_error;
+use crate::setup::output::events::cost;
+use crate::terminal::{error_style, print_error};
 
 /// The characters of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
@@ -51,6 +53,45 @@ pub(super) fn warn_of_cut(cut: Option<FinishReason>) {
 /// Formats a wait for people.
 pub(super) fn shown_wait(wait: Duration) -> String {
     format!("{:.1} s", wait.as_secs_f64())
+}
+
+/// Formats a duration for people.
+pub(super) fn shown_time(time: Duration) -> String {
+    match time.as_secs() {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ 10..120 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// Returns text of low importance on standard error.
+pub(super) fn dim(text: &str) -> String {
+    match error_style() {
+        ColorMode::Ansi => format!("\u{1b}[2m{text}\u{1b}[0m"),
+        ColorMode::Plain => text.to_owned(),
+    }
+}
+
+/// Formats a call with its outcome and duration; `None` if it was not started.
+pub(super) fn outcome_line(call: &ToolCall, ok: bool, took: Option<Duration>) -> String {
+    let mark = if ok { "✓" } else { "✗" };
+    let outcome = match took {
+        None => "denied".to_owned(),
+        Some(took) if ok => shown_time(took),
+        Some(took) => format!("failed, {}", shown_time(took)),
+    };
+    format!("{mark} {} · {outcome}", described(call))
+}
+
+/// Formats the tokens, the cost and the time of a turn.
+pub(super) fn usage_line(report: &TurnReport, time: Duration) -> String {
+    let tokens = report.usage.map(|usage| {
+        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        format!("{input} tokens in, {output} out")
+    });
+    let cost = cost(report).map(|dollars| format!("${dollars:.4}"));
+    let parts = [tokens, cost, Some(shown_time(time))];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// Formats a call as one short line.

@@ -6,6 +6,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod connection_record;
+mod known_prices;
 mod resolve;
 mod tools;
 

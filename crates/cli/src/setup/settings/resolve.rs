@@ -32,6 +32,7 @@ use crate::setup::config::run::OnCrashKey;
 use crate::setup::config::{Layer, Layers, Tables};
 use crate::setup::environment::{cache_folder, data_folder, file_owners, state_folder, variable};
 use crate::setup::settings::accounts::AccountSettings;
+use crate::setup::settings::known_prices::known_prices;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
     TrustSettings, tools,
@@ -172,14 +173,13 @@ fn run(layers: &Layers) -> RunSettings {
     }
 }
 
-/// Returns the prices of both files; the user's take precedence over a project's.
+/// Returns the known prices, replaced by those of the project and then of the user.
 fn prices(layers: &Layers) -> BTreeMap<String, Price> {
     // Later prices replace earlier ones.
     let layers = layers.project().into_iter().chain(layers.user());
     let prices = layers.flat_map(|layer| layer.tables.prices.clone());
-    prices
-        .map(|(model, prices)| (model, prices.into()))
-        .collect()
+    let prices = prices.map(|(model, prices)| (model, prices.into()));
+    known_prices().chain(prices).collect()
 }
 
 fn caches(layers: &Layers) -> CacheSettings {

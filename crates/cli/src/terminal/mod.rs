@@ -1,10 +1,16 @@
 //! Writing to standard output and standard error, for terminals and pipes.
 
+pub(crate) mod markdown;
+
 use std::io::{self, IsTerminal as _, Write as _};
 
 use logue_source::{ColorMode, UntrustedEscaper};
 
+use self::markdown::Look;
 use crate::exit::{CliError, Exit};
+
+/// The columns of a terminal that does not report them.
+const DEFAULT_WIDTH: usize = 80;
 
 /// Returns the colour mode of standard error.
 ///
@@ -29,6 +35,40 @@ fn style(terminal: bool) -> ColorMode {
     } else {
         ColorMode::Plain
     }
+}
+
+/// Returns the appearance of standard output; `None` if Markdown is not rendered.
+pub(crate) fn output_look() -> Option<Look> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let term = std::env::var("TERM").unwrap_or_default();
+    if !io::stdout().is_terminal() || term == "dumb" {
+        return None;
+    }
+    let has_styles = output_style() == ColorMode::Ansi;
+    let program = std::env::var("TERM_PROGRAM").unwrap_or_default();
+    let programs = ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper"];
+    let variables = [
+        "KITTY_WINDOW_ID",
+        "WT_SESSION",
+        "KONSOLE_VERSION",
+        "VTE_VERSION",
+    ];
+    let has_links = programs.contains(&program.as_str())
+        || variables.into_iter().any(is_set)
+        || ["kitty", "foot", "alacritty"]
+            .iter()
+            .any(|name| term.contains(name));
+    Some(Look {
+        has_styles,
+        has_links: has_styles && has_links,
+    })
+}
+
+/// Returns the columns of the terminal at standard output.
+pub(crate) fn output_width() -> usize {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    let width = size.map(|(width, _)| usize::from(width.0));
+    width.filter(|width| *width > 0).unwrap_or(DEFAULT_WIDTH)
 }
 
 /// Writes to standard output and flushes it; control characters are escaped for a terminal.
