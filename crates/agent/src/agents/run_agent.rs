@@ -13,6 +13,7 @@ use logue_message::ChatMessage;
 use logue_source::DiagnosticCode;
 use logue_tools::BoxFuture;
 
+use crate::agents::fork::run_fork;
 use crate::agents::response_cache::key_of;
 use crate::prepare::environment::Environment;
 use crate::prepare::error::PrepareError;
@@ -38,6 +39,15 @@ impl AgentRunner for Environment {
     ) -> BoxFuture<'a, Result<String, WorldError>> {
         // Boxed, because an agent may call agents.
         Box::pin(run_agent(self, caller, request))
+    }
+
+    fn fork<'a>(
+        &'a self,
+        caller: &'a PromptScope,
+        call_id: &'a str,
+        instruction: String,
+    ) -> BoxFuture<'a, Result<String, WorldError>> {
+        Box::pin(run_fork(self, caller, call_id, instruction))
     }
 }
 
@@ -208,10 +218,7 @@ async fn answer(
     }
     let turn = prepared.into_turn(Box::new(NoTranscript));
     let turn = turn.map_err(|error| failed(error.to_string()))?;
-    let listener = Arc::new(AgentListener {
-        listener: Arc::clone(&environment.listener),
-        place: Arc::new(place),
-    });
+    let listener = Arc::new(AgentListener::new(Arc::clone(&environment.listener), place));
     let ended = turn.run(listener, None).await.map_err(|error| {
         let is_transient = error.bucket == ErrorBucket::RetryableTransient;
         let failure =
@@ -237,9 +244,16 @@ async fn answer(
 }
 
 /// Forwards the events of an agent with its place.
-struct AgentListener {
+pub(crate) struct AgentListener {
     listener: Arc<dyn Listener>,
     place: Arc<AgentCallPath>,
+}
+
+impl AgentListener {
+    pub(crate) fn new(listener: Arc<dyn Listener>, place: AgentCallPath) -> Self {
+        let place = Arc::new(place);
+        Self { listener, place }
+    }
 }
 
 impl Listener for AgentListener {
@@ -277,6 +291,6 @@ fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
     failure.with_transience(is_transient)
 }
 
-fn failed(message: impl Into<String>) -> WorldError {
+pub(crate) fn failed(message: impl Into<String>) -> WorldError {
     WorldError::new(WorldErrorKind::Agent, message)
 }

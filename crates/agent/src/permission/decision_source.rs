@@ -49,6 +49,8 @@ pub enum DecisionSource {
     Declared,
     /// An equal call was interrupted, or ran in a turn that failed.
     Interrupted,
+    /// A fork of the conversation makes the call, which may change something.
+    Fork,
     /// A person at the terminal.
     Terminal {
         /// Whether the decision was made for this call only, not for its tool.
@@ -85,6 +87,9 @@ impl DecisionSource {
             Self::Unattended { why } => {
                 let why = match **why {
                     Self::NotTrusted { .. } => "the prompt that declares it is not trusted",
+                    Self::Fork => {
+                        "a person has to approve each call of a fork that may change something"
+                    }
                     _ => "a person has to approve it",
                 };
                 format!(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::permission::approval::{ApprovalSignal, Decision, PendingCall};
 use crate::permission::approver::ApprovalRequest;
 use crate::permission::audit::{AUDIT_FAILED, AuditEdit, AuditError, AuditRecord};
-use crate::permission::decision_source::DecisionSource;
+use crate::permission::decision_source::{DecisionSource, PermissionDecision};
 use crate::permission::edit::{EditedCall, edit_in};
 use crate::permission::redacted_call::redacted_call;
 use crate::permission::rules::Permission;
@@ -38,6 +38,7 @@ impl Assistant {
             }
         }
         self.withdraw_changed(calls).await;
+        let in_fork = self.budget.is_in_fork();
         for gated in calls.iter_mut() {
             let has_effects = router
                 .toolbox()
@@ -49,6 +50,12 @@ impl Assistant {
             {
                 gated.decision.permission = Permission::Ask;
                 gated.decision.by = DecisionSource::Interrupted;
+            }
+            if in_fork && has_effects && gated.decision.permission == Permission::Allow {
+                gated.decision = PermissionDecision {
+                    permission: Permission::Ask,
+                    by: DecisionSource::Fork,
+                };
             }
             if gated.decision.permission == Permission::Ask {
                 gated.preview = router.preview(&gated.call).await;
@@ -85,6 +92,10 @@ impl Assistant {
                 let edited = answer.edited.filter(|_| answer.approved);
                 gated.edited = edited.filter(|edited| edited.differs_from(&gated.call));
             }
+        }
+        if in_fork {
+            // A fork is a part of a call, so it cannot be suspended.
+            calls.iter_mut().for_each(deny_undecided);
         }
         let decided = calls
             .iter()
@@ -190,6 +201,18 @@ impl Assistant {
             return Ok(());
         }
         self.permissions.audit.record(records).await
+    }
+}
+
+/// Denies a call that no person has decided about.
+fn deny_undecided(gated: &mut PendingCall) {
+    if gated.decision.permission == Permission::Ask {
+        gated.decision = PermissionDecision {
+            permission: Permission::Deny,
+            by: DecisionSource::Unattended {
+                why: Box::new(gated.decision.by.clone()),
+            },
+        };
     }
 }
 

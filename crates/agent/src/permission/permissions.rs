@@ -119,6 +119,15 @@ impl Permissions {
         self.without_asking()
     }
 
+    /// Returns the permissions of a fork of the conversation.
+    ///
+    /// They are the same; calls with effects need a decision each time.
+    pub(crate) fn for_fork(mut self) -> Self {
+        let caller = self.agent.map(|agent| format!("{agent} "));
+        self.agent = Some(format!("{}fork", caller.unwrap_or_default()));
+        self
+    }
+
     /// Returns the disposition of a tool's calls.
     pub fn permission(&self, tool: &str) -> Permission {
         self.decide(tool).permission

@@ -106,6 +106,17 @@ pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
         caller: &'a PromptScope,
         request: AgentRequest<'a>,
     ) -> BoxFuture<'a, Result<String, WorldError>>;
+
+    /// Returns the answer of a fork of the conversation whose call runs.
+    ///
+    /// # Errors
+    /// Returns an error of the kind [`WorldErrorKind::Agent`] if the fork may not run or failed.
+    fn fork<'a>(
+        &'a self,
+        caller: &'a PromptScope,
+        call_id: &'a str,
+        instruction: String,
+    ) -> BoxFuture<'a, Result<String, WorldError>>;
 }
 
 /// One request with owned contents.
@@ -380,6 +391,22 @@ impl PromptScope {
             return Err(WorldError::new(WorldErrorKind::Agent, message));
         };
         agents.run(self, request).await
+    }
+
+    /// Runs a fork of the conversation and returns its answer.
+    ///
+    /// # Errors
+    /// Returns an error if agents are off, and those of [`AgentRunner::fork`].
+    pub(crate) async fn fork(
+        &self,
+        call_id: &str,
+        instruction: String,
+    ) -> Result<String, WorldError> {
+        let Some(agents) = &self.agents else {
+            let message = "agents are not run here";
+            return Err(WorldError::new(WorldErrorKind::Agent, message));
+        };
+        agents.fork(self, call_id, instruction).await
     }
 
     /// Returns the text at an address, as an earlier evaluation fetched it.

@@ -6,15 +6,17 @@ use chatmd::{ShellProfile, ToolDecl, ToolKind};
 use futures_util::future::join_all;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{
-    Builtin, CommandError, Roots, ServerToolRequest, ShellOptions, ShellTool, Tool,
+    AccessScope, Builtin, CommandError, Roots, ServerToolRequest, ShellOptions, ShellTool, Tool,
     ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, WordLimits, with_note,
 };
 
 use crate::agents::agent_tool::AgentTool;
+use crate::agents::fork::ForkTool;
 use crate::permission::permissions::Permissions;
 use crate::prompt::document::Prompt;
 use crate::prompt::external_tool::ExternalTool;
 use crate::prompt::scope::PromptScope;
+use crate::turn::budget::Budget;
 
 /// Sets up the tools that a prompt declares.
 ///
@@ -51,11 +53,12 @@ pub async fn toolbox(
             ToolKind::Builtin { name } => {
                 // A built-in of another program was reported as a warning. It is not offered, and a
                 // call of it is refused like that of an undeclared tool.
-                for builtin in Builtin::named(name).unwrap_or_default() {
+                let builtins = Builtin::named(name).unwrap_or_default().into_iter();
+                for builtin in builtins.filter(|builtin| is_offered(*builtin)) {
                     if builtin == Builtin::Python {
                         confined(declaration, &scope.program_options("python"))?;
                     }
-                    let tool = scope.confinement.restricted(builtin, builtin.tool(&reach));
+                    let tool = builtin_tool(builtin, &reach, scope);
                     let tool = match &declaration.note {
                         Some(note) => with_note(tool, note),
                         None => tool,
@@ -72,10 +75,8 @@ pub async fn toolbox(
     }
     if let Some(transcript) = prompt.transcript() {
         let builtins = transcript.builtins.iter();
-        let builtins = builtins.map(|builtin| {
-            let tool = builtin.tool(&reach);
-            scope.confinement.restricted(*builtin, tool)
-        });
+        let builtins = builtins.filter(|builtin| is_offered(**builtin));
+        let builtins = builtins.map(|builtin| builtin_tool(*builtin, &reach, scope));
         let functions = transcript.functions.iter().cloned();
         let functions = functions.map(|function| Arc::new(ExternalTool(function)) as Arc<dyn Tool>);
         for tool in builtins.chain(functions) {
@@ -84,6 +85,19 @@ pub async fn toolbox(
         }
     }
     Ok(toolbox)
+}
+
+/// Returns whether a built-in tool is offered: a fork and its agents cannot fork.
+fn is_offered(builtin: Builtin) -> bool {
+    builtin != Builtin::Fork || !Budget::current().is_some_and(|budget| budget.is_in_fork())
+}
+
+/// Creates a built-in tool with the restrictions of the callers.
+fn builtin_tool(builtin: Builtin, reach: &AccessScope, scope: &PromptScope) -> Arc<dyn Tool> {
+    match builtin {
+        Builtin::Fork => Arc::new(ForkTool::new(scope.clone())),
+        _ => scope.confinement.restricted(builtin, builtin.tool(reach)),
+    }
 }
 
 /// Refuses the servers of a prompt that is not trusted.

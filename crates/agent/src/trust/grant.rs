@@ -316,6 +316,9 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(PowerKind, String)> {
             // A tool that does not exist here is not offered.
             let line = match Builtin::named(name)?.iter().map(|it| it.power()).max()? {
                 BuiltinPower::Reads => return None,
+                BuiltinPower::Asks => {
+                    "asks the model with the conversation, on the budget of the run"
+                }
                 BuiltinPower::Network => "reads pages of the network",
                 BuiltinPower::Writes => "changes files below its folder",
                 BuiltinPower::Runs => "runs programs that the model writes, in a sandbox",

@@ -40,6 +40,7 @@ use crate::permission::rules::Permission;
 use crate::turn::answer_parts::{AnswerParts, TurnStop};
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget, RequestLimitReached};
 use crate::turn::continuation::{begun_continuation, is_decided, next_calls};
+use crate::turn::fork_point::ForkPoint;
 use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
@@ -422,17 +423,7 @@ impl Shared {
         let signal =
             ApprovalSignal::from_state(ctx.state(), ctx.invocation_id(), progress.approvals);
         if asks(ctx.state()) {
-            let budget = &self.assistant.budget;
-            budget.resumed(ctx.invocation_id(), progress.spent);
-            let redaction = &self.redaction;
-            self.assistant
-                .signalled(ctx, &mut calls, &signal, redaction)
-                .await;
-            // The calls were decided in an earlier part of the turn; its journal no longer exists.
-            let stored = calls.iter();
-            let stored = stored.map(|gated| redacted_call(redaction.redact(), &gated.call));
-            let message = message_of(stored.map(Cow::into_owned).collect());
-            ctx.journal(TurnNote::continuation_with_starts(&message))
+            self.take_decision(ctx, &mut calls, &progress, &signal)
                 .await?;
         }
         let assistant = &self.assistant;
@@ -440,6 +431,7 @@ impl Shared {
         let agents = assistant.budget.part(made, assistant.max_requests as u64);
         let router = self.router.current().await;
         let effective: Vec<ToolCall> = calls.iter().map(PendingCall::effective).collect();
+        let fork = ForkPoint::of_calls(assistant, &router, ctx.state(), &effective);
         let unnoted = Mutex::new(None);
         let mut batch = router.batch();
         for (gated, call) in calls.iter().zip(&effective) {
@@ -449,7 +441,11 @@ impl Shared {
                     // A concurrent call could change the approved files after their comparison.
                     let is_exclusive = router.is_exclusive(call) || gated.approved().is_some();
                     let running = self.run_tool(ctx, &router, gated, call, &unnoted);
-                    batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
+                    let work = agents.clone().for_agents(running);
+                    batch.add(
+                        is_exclusive,
+                        Box::pin(ForkPoint::for_calls(fork.clone(), work)),
+                    );
                 }
                 Err(refused) => {
                     batch.add(false, Box::pin(std::future::ready(refused)));
@@ -513,6 +509,28 @@ impl Shared {
             .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
+    }
+
+    /// Records the decision of a signal about the calls that waited.
+    async fn take_decision(
+        &self,
+        ctx: &NodeContext<TurnEvent>,
+        calls: &mut [PendingCall],
+        progress: &Progress,
+        signal: &ApprovalSignal<'_>,
+    ) -> Result<(), NodeError> {
+        let budget = &self.assistant.budget;
+        budget.resumed(ctx.invocation_id(), progress.spent);
+        let redaction = &self.redaction;
+        self.assistant
+            .signalled(ctx, calls, signal, redaction)
+            .await;
+        // The calls were decided in an earlier part of the turn; its journal no longer exists.
+        let stored = calls.iter();
+        let stored = stored.map(|gated| redacted_call(redaction.redact(), &gated.call));
+        let message = message_of(stored.map(Cow::into_owned).collect());
+        ctx.journal(TurnNote::continuation_with_starts(&message))
+            .await
     }
 
     /// Runs one permitted call in a tracing span, after its start is noted.

@@ -66,6 +66,8 @@ struct Inner {
     /// The enclosing budget; spend here is added there as well.
     whole: Option<Budget>,
     spent: Mutex<Spend>,
+    /// Whether it is the budget of a fork.
+    is_fork: bool,
     /// The limit of the requests that are counted here.
     max_requests: Option<u64>,
     /// The requests before this budget began.
@@ -250,6 +252,23 @@ impl Budget {
                 ..Inner::default()
             }),
         }
+    }
+
+    /// Returns the part of this budget that a fork uses.
+    pub(crate) fn of_fork(&self) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                whole: Some(self.clone()),
+                is_fork: true,
+                ..Inner::default()
+            }),
+        }
+    }
+
+    /// Returns whether a fork, or an agent that it called, uses this budget.
+    pub(crate) fn is_in_fork(&self) -> bool {
+        let whole = self.inner.whole.as_ref();
+        self.inner.is_fork || whole.is_some_and(Self::is_in_fork)
     }
 
     /// The requests that were sent from this budget and its parts.

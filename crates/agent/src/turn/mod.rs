@@ -5,6 +5,7 @@ pub(crate) mod assistant;
 pub(crate) mod budget;
 pub(crate) mod chat;
 pub(crate) mod continuation;
+pub(crate) mod fork_point;
 pub(crate) mod listener;
 pub(crate) mod progress;
 pub(crate) mod redacted;

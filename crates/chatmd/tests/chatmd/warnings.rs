@@ -286,10 +286,10 @@ fn tools_that_were_never_called_are_noted_in_conversations_only() {
 
 #[test]
 fn tools_that_nobody_could_call_are_not_noted_as_unused() {
-    let text = "<tool name=\"fork\"/><tool mcp_server=\"m\"/><assistant>y</assistant>";
+    let text = "<tool name=\"odoc_search\"/><tool mcp_server=\"m\"/><assistant>y</assistant>";
     assert_eq!(
         findings(text),
-        [("tool-unsupported", "<tool name=\"fork\"/>")]
+        [("tool-unsupported", "<tool name=\"odoc_search\"/>")]
     );
 }
 

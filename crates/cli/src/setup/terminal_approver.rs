@@ -54,7 +54,9 @@ impl Terminal {
             let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.get(&tool).cloned()
         };
-        if let Some(answer) = lasting(&self.lasting) {
+        // Each call of a fork needs a decision of its own.
+        let is_forked = matches!(question.why, DecisionSource::Fork);
+        if !is_forked && let Some(answer) = lasting(&self.lasting) {
             return Some(answer);
         }
         self.output.finish();
@@ -63,9 +65,10 @@ impl Terminal {
         print_error(&shown(&question, None, false));
         loop {
             print_error(&format!(
-                "Run {}{}? [y/N/a/d/e/s/?] ",
+                "Run {}{}? [y/N/{}e/s/?] ",
                 escape_unambiguous(tool.replace(['\n', '\t'], " ")),
                 edited.as_ref().map_or("", |_| " as edited"),
+                if is_forked { "" } else { "a/d/" },
             ));
             let Some(line) = line().await else {
                 print_error("\n");
@@ -76,6 +79,7 @@ impl Terminal {
                 Some(TypedAnswer::Once(approved, note)) => {
                     return Some(response(approved, note, edited));
                 }
+                Some(TypedAnswer::Always(..)) if is_forked => print_error(HELP_OF_FORK),
                 Some(TypedAnswer::Always(approved, note)) => {
                     let answer = response(approved, note, edited);
                     let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,6 +119,10 @@ const HELP: &str = "\
   e  edit the arguments      s  show all of it
   A reason after n or d is sent to the model, and so are edited arguments.
   Enter alone is n. Ctrl-D leaves the decision open, Ctrl-C ends the command.
+";
+
+const HELP_OF_FORK: &str = "\
+  a and d do not apply: each call of a fork needs a decision
 ";
 
 impl Approver for Terminal {
@@ -168,6 +176,7 @@ fn shown(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>, all: bool)
     let name = escape_unambiguous(name);
     let why = match question.why {
         DecisionSource::NotTrusted { .. } => "The prompt is not trusted. ",
+        DecisionSource::Fork => "In a fork of the conversation: ",
         _ => "",
     };
     let mut text = match edited {

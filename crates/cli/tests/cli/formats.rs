@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::program::{folder, run, run_with_input};
 
 /// A warning, and an error with a label, behind a character of two bytes and one of four.
-const PROMPT: &str = "<tool name=\"fork\"/>\n<user>é🦀\n</assistant>\n";
+const PROMPT: &str = "<tool name=\"odoc_search\"/>\n<user>é🦀\n</assistant>\n";
 
 fn sarif(folder: &std::path::Path, arguments: &[&str]) -> (i32, Value) {
     let ran = run(
@@ -128,7 +128,7 @@ fn annotations_are_one_line_each() {
     let ran = run(folder.path(), ["check", "--format", "github", "a,b.md"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (8, ""));
     assert_snapshot!(ran.stdout, @r"
-    ::warning file=a%2Cb.md,line=1,endLine=1,col=1,endColumn=20,title=tool-unsupported::the built-in tool `fork` of ochat is not supported%0Ahelp: calls of it are rejected; supported are read_file, get_contents, read_dir, read_directory, apply_patch, append_to_file, find_and_replace, webpage_to_markdown, search, write_file, browser, browser.search, browser.open, browser.find, python
+    ::warning file=a%2Cb.md,line=1,endLine=1,col=1,endColumn=27,title=tool-unsupported::the built-in tool `odoc_search` of ochat is not supported%0Ahelp: calls of it are rejected; supported are read_file, get_contents, read_dir, read_directory, apply_patch, append_to_file, find_and_replace, webpage_to_markdown, search, write_file, browser, browser.search, browser.open, browser.find, python, fork
     ::error file=a%2Cb.md,line=3,endLine=3,col=1,endColumn=13,title=E-MD-MISMATCHED-TAG::`</assistant>` does not match the open `<user>`%0Aexpected: `</user>`%0Ahelp: tags that are meant as text go into a RAW block: `RAW|</assistant>|RAW`
     ");
 }
@@ -136,7 +136,7 @@ fn annotations_are_one_line_each() {
 #[test]
 fn warnings_count_where_they_are_denied() {
     let folder = folder(&[
-        ("a.md", "<tool name=\"fork\"/>\n"),
+        ("a.md", "<tool name=\"odoc_search\"/>\n"),
         ("b.md", "<user>x</user>"),
     ]);
     for (arguments, status) in [

@@ -39,6 +39,7 @@ mod failed_turns;
 mod fix;
 mod fmt;
 mod folder_modes;
+mod fork;
 mod formats;
 mod handles;
 mod help;

@@ -52,6 +52,7 @@ fn the_documentation_lists_every_built_in_with_its_effect() {
                 BuiltinPower::Reads => "read",
                 BuiltinPower::Network => "send requests to allowed hosts",
                 BuiltinPower::Writes => "change files",
+                BuiltinPower::Asks => "ask the model, on the budget of the run",
                 BuiltinPower::Runs => "run programs of the model, in a sandbox",
                 _ => "",
             };

@@ -7,6 +7,7 @@ mod blocking;
 mod browser;
 mod file_edit;
 mod find_and_replace;
+mod fork;
 mod python;
 mod read_directory;
 mod read_file;
@@ -62,6 +63,8 @@ pub enum Builtin {
     BrowserOpen,
     /// `browser.find`.
     BrowserFind,
+    /// `fork`, which a turn runs.
+    Fork,
 }
 
 /// The greatest effect that a built-in tool can have.
@@ -70,6 +73,8 @@ pub enum Builtin {
 pub enum BuiltinPower {
     /// Reads files below the roots.
     Reads,
+    /// Asks the model, on the budget of the run.
+    Asks,
     /// Sends requests to allowed hosts, so its arguments can leave the machine.
     Network,
     /// Changes files below the roots.
@@ -93,6 +98,7 @@ impl Builtin {
         Self::BrowserSearch,
         Self::BrowserOpen,
         Self::BrowserFind,
+        Self::Fork,
     ];
 
     /// Returns the names by which a prompt declares the tool.
@@ -110,6 +116,7 @@ impl Builtin {
             Self::BrowserSearch => &["browser.search"],
             Self::BrowserOpen => &["browser.open"],
             Self::BrowserFind => &["browser.find"],
+            Self::Fork => &["fork"],
         }
     }
 
@@ -125,6 +132,7 @@ impl Builtin {
                 BuiltinPower::Writes
             }
             Self::Python => BuiltinPower::Runs,
+            Self::Fork => BuiltinPower::Asks,
         }
     }
 
@@ -221,6 +229,7 @@ impl Builtin {
             Self::BrowserSearch => Arc::new(BrowserSearch::new(scope.clone())),
             Self::BrowserOpen => Arc::new(BrowserOpen::new(scope.clone())),
             Self::BrowserFind => Arc::new(BrowserFind::new(scope.clone())),
+            Self::Fork => Arc::new(fork::Fork::new()),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(scope.network.clone())),
             Self::Python => Arc::new(Python::new(
                 scope.python_roots.as_ref().unwrap_or(&scope.roots),
