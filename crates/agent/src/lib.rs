@@ -72,7 +72,7 @@ pub use prepare::prepared::{Connections, LoadedPrompt, Prepared, load_prompt, pr
 pub use prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
 pub use prompt::call_schemas::{builtin_schemas, declared_schemas};
 pub use prompt::document::Prompt;
-pub use prompt::file_loader::{FileLoader, image_media_type};
+pub use prompt::file_loader::FileLoader;
 pub use prompt::openchatml_prompt::unknown_builtins;
 pub use prompt::read_roots::named_roots;
 pub use prompt::refine::{RefineError, RewriteMemory, refine_prompt};

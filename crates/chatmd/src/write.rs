@@ -15,6 +15,12 @@
 //! );
 //! ```
 
+mod images;
+
+pub use images::{
+    ImageRecord, ToolResponseRecord, UserPart, local_image, tool_response, user_parts,
+};
+
 use memchr::memmem;
 
 use crate::document::element::MessageRole;
@@ -82,46 +88,6 @@ impl<'a> ToolCallRecord<'a> {
     #[must_use]
     pub fn with_signature(mut self, signature: impl Into<Option<&'a str>>) -> Self {
         self.signature = signature.into();
-        self
-    }
-}
-
-/// A tool response to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ToolResponseRecord<'a> {
-    /// The provider's id of the record.
-    pub id: Option<&'a str>,
-    /// Id of the call.
-    pub tool_call_id: &'a str,
-    /// Whether the call is a `custom_tool_call`.
-    pub custom: bool,
-    /// Result of the call.
-    pub payload: Payload<'a>,
-}
-
-impl<'a> ToolResponseRecord<'a> {
-    /// Creates the response of a function call without an id of the record.
-    pub const fn new(tool_call_id: &'a str, payload: Payload<'a>) -> Self {
-        Self {
-            id: None,
-            tool_call_id,
-            custom: false,
-            payload,
-        }
-    }
-
-    /// Sets the provider's id of the record.
-    #[must_use]
-    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
-        self.id = id.into();
-        self
-    }
-
-    /// Sets whether the call is a `custom_tool_call`.
-    #[must_use]
-    pub const fn with_custom(mut self, custom: bool) -> Self {
-        self.custom = custom;
         self
     }
 }
@@ -385,19 +351,6 @@ pub fn variable(name: &str, value: &str) -> String {
     out
 }
 
-/// Writes `<img/>` for a file.
-///
-/// ```
-/// assert_eq!(chatmd::write::local_image("a.png"), "<img src=\"a.png\" local/>\n");
-/// ```
-pub fn local_image(path: &str) -> String {
-    let mut out = String::from("<");
-    out.push_str(Tag::Img.as_str());
-    write_attribute(&mut out, "src", path);
-    out.push_str(" local/>\n");
-    out
-}
-
 /// Writes `<var/>` that declares a variable.
 ///
 /// ```
@@ -530,48 +483,6 @@ pub fn user(text: &str) -> String {
     element(Tag::User, &[], Payload::Inline(text))
 }
 
-/// A part of a user's message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserPart<'a> {
-    /// Text.
-    Text(&'a str),
-    /// The address of an image.
-    Image(&'a str),
-}
-
-/// Writes `<user>` with texts and images in their order.
-///
-/// ```
-/// use chatmd::write::{UserPart, user_parts};
-///
-/// let parts = [UserPart::Text("Look: "), UserPart::Image("https://example.org/a.png")];
-/// assert_eq!(
-///     user_parts(&parts, None),
-///     "<user>\nRAW|Look: |RAW<img src=\"https://example.org/a.png\"/></user>\n"
-/// );
-/// ```
-pub fn user_parts(parts: &[UserPart<'_>], name: Option<&str>) -> String {
-    let mut out = String::new();
-    open(&mut out, Tag::User, &[("name", name)]);
-    // White space before an image would be a text.
-    if !matches!(parts, [UserPart::Image(_), ..]) {
-        out.push('\n');
-    }
-    for part in parts {
-        match part {
-            UserPart::Text(text) => out.push_str(&raw(text)),
-            UserPart::Image(address) => {
-                out.push('<');
-                out.push_str(Tag::Img.as_str());
-                write_attribute(&mut out, "src", address);
-                out.push_str("/>");
-            }
-        }
-    }
-    close(&mut out, Tag::User);
-    out
-}
-
 /// Writes `<assistant>`.
 pub fn assistant(text: &str, id: Option<&str>) -> String {
     element(Tag::Assistant, &[("id", id)], Payload::Inline(text))
@@ -671,16 +582,6 @@ pub fn tool_call(call: &ToolCallRecord<'_>) -> String {
     element(Tag::ToolCall, &attributes, call.payload)
 }
 
-/// Writes `<tool_response>`.
-pub fn tool_response(response: &ToolResponseRecord<'_>) -> String {
-    let attributes = [
-        ("type", response.custom.then_some(CUSTOM)),
-        ("tool_call_id", Some(response.tool_call_id)),
-        ("id", response.id),
-    ];
-    element(Tag::ToolResponse, &attributes, response.payload)
-}
-
 /// Wraps a payload in RAW blocks.
 ///
 /// A block cannot contain `|RAW`, so the payload is split after the `|` of each. The blocks are
@@ -732,18 +633,28 @@ const REASONING_ID_PREFIX: &str = "reasoning_";
 
 fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) -> String {
     let mut out = String::new();
-    open(&mut out, tag, attributes);
+    open_payload(&mut out, tag, attributes, payload);
+    close(&mut out, tag);
+    out
+}
+
+/// Writes an element up to the end of its payload.
+fn open_payload(
+    out: &mut String,
+    tag: Tag,
+    attributes: &[(&str, Option<&str>)],
+    payload: Payload<'_>,
+) {
+    open(out, tag, attributes);
     out.push('\n');
     match payload {
         Payload::Inline(text) => out.push_str(&raw(text)),
         Payload::External(path) => {
             out.push_str("  <doc");
-            write_attribute(&mut out, "src", path);
+            write_attribute(out, "src", path);
             out.push_str(" local/>\n");
         }
     }
-    close(&mut out, tag);
-    out
 }
 
 fn open(out: &mut String, tag: Tag, attributes: &[(&str, Option<&str>)]) {

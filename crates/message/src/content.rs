@@ -23,6 +23,58 @@ impl Content {
             Self::Blocks(blocks) => blocks.is_empty(),
         }
     }
+
+    /// Creates the content of a text and the images that follow it.
+    ///
+    /// It is a string without images, and blocks with them; an empty text is then omitted.
+    pub fn with_images(text: impl Into<String>, images: Vec<ContentBlock>) -> Self {
+        let text = text.into();
+        if images.is_empty() {
+            return Self::Text(text);
+        }
+        let text = (!text.is_empty()).then(|| ContentBlock::text(text));
+        Self::Blocks(text.into_iter().chain(images).collect())
+    }
+
+    /// Returns the image blocks.
+    pub fn images(&self) -> impl Iterator<Item = &ContentBlock> {
+        let blocks = match self {
+            Self::Blocks(blocks) => blocks.as_slice(),
+            Self::Absent | Self::Text(_) => &[],
+        };
+        blocks.iter().filter(|block| block.is_image())
+    }
+
+    /// Returns whether there is an image block.
+    pub fn has_image(&self) -> bool {
+        self.images().next().is_some()
+    }
+
+    /// Removes the image blocks and returns their number.
+    ///
+    /// Blocks of which only plain text remains become one string.
+    pub fn remove_images(&mut self) -> usize {
+        let Self::Blocks(blocks) = self else {
+            return 0;
+        };
+        let before = blocks.len();
+        blocks.retain(|block| !block.is_image());
+        let removed = before - blocks.len();
+        let plain = |block: &ContentBlock| match block {
+            ContentBlock::Text {
+                text,
+                signature: None,
+                preamble: false,
+            } => Some(text.clone()),
+            _ => None,
+        };
+        if removed > 0
+            && let Some(texts) = blocks.iter().map(plain).collect::<Option<Vec<String>>>()
+        {
+            *self = Self::Text(texts.concat());
+        }
+        removed
+    }
 }
 
 impl From<String> for Content {
@@ -108,6 +160,20 @@ impl ContentBlock {
         }
     }
 
+    /// Creates a block of an image whose data is in the message.
+    pub fn inline_image(media_type: impl Into<String>, base64: impl Into<String>) -> Self {
+        Self::Image {
+            source: ImageSource::Inline(base64.into()),
+            media_type: Some(media_type.into()),
+            detail: None,
+        }
+    }
+
+    /// Returns whether the block is an image.
+    pub fn is_image(&self) -> bool {
+        matches!(self, Self::Image { .. })
+    }
+
     /// Returns whether the block is private reasoning, readable or not.
     pub fn is_reasoning(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
@@ -122,6 +188,25 @@ pub enum ImageSource {
     Url(String),
     /// Base64 data in the message.
     Inline(String),
+}
+
+/// Detects a PNG, JPEG, GIF or WebP image and returns its media type.
+///
+/// ```
+/// let type_of = logue_message::image_media_type;
+/// assert_eq!(type_of(b"GIF89a..."), Some("image/gif"));
+/// assert_eq!(type_of(b"<svg/>"), None);
+/// ```
+pub fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, rest @ ..] if rest.starts_with(b"WEBP") => {
+            Some("image/webp")
+        }
+        _ => None,
+    }
 }
 
 /// The level of detail at which a model reads an image.

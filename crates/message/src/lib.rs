@@ -35,7 +35,7 @@ pub mod schema;
 mod tool_call;
 mod validate;
 
-pub use content::{Content, ContentBlock, ImageDetail, ImageSource};
+pub use content::{Content, ContentBlock, ImageDetail, ImageSource, image_media_type};
 pub use deadline::{DEADLINE_PARAMETER, DeadlineError, SplitArguments};
 pub use definition::{ToolDefinition, object_parameters};
 pub use history::{HistoryRepair, cancelled_result, repair_history};

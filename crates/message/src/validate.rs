@@ -110,7 +110,16 @@ impl ChatMessage {
                 }
                 match &self.content {
                     Content::Text(_) => Ok(()),
-                    _ => Err(ShapeError::new("content", "a tool message must be text")),
+                    Content::Blocks(blocks) if !blocks.is_empty() => {
+                        self.check_blocks(|block| match block {
+                            ContentBlock::Text { .. } | ContentBlock::Image { .. } => Ok(()),
+                            _ => Err("a tool message can contain only text and images"),
+                        })
+                    }
+                    _ => Err(ShapeError::new(
+                        "content",
+                        "a tool message must be text, or blocks of text and images",
+                    )),
                 }
             }
         }

@@ -73,6 +73,7 @@ pub use selection::ModelSelection;
 pub use server::{
     EffortEncoding, ListedModel, ReasoningEvidence, ReasoningReplay, ServerKind, ServerProbe,
     ServerProfile, ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
+    ToolImagePlacement,
 };
 pub use stream::{ResponseReader, SseDecoder, SseError};
 pub use wire::harmony::{HarmonyPrompt, HarmonyPromptOptions, HarmonyServer, PromptForm};

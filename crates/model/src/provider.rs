@@ -26,6 +26,13 @@ pub trait Provider: Send + Sync {
         "custom"
     }
 
+    /// Returns whether models of the provider can receive images.
+    ///
+    /// Images of tool results are replaced by a note if not.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     /// Requests the next assistant message and reports the events of the response to `events`.
     ///
     /// # Errors
@@ -40,6 +47,10 @@ pub trait Provider: Send + Sync {
 impl<P: Provider + ?Sized> Provider for Arc<P> {
     fn name(&self) -> &'static str {
         (**self).name()
+    }
+
+    fn takes_images(&self) -> bool {
+        (**self).takes_images()
     }
 
     fn complete<'a>(

@@ -8,5 +8,5 @@ pub use kind::ServerKind;
 pub use probe::{ListedModel, ServerProbe, ServerReport};
 pub use profile::{
     EffortEncoding, ReasoningEvidence, ReasoningReplay, ServerProfile, StructuredOutputMode,
-    SystemPlacement, ToolChoiceSupport,
+    SystemPlacement, ToolChoiceSupport, ToolImagePlacement,
 };

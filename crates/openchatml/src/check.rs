@@ -18,6 +18,7 @@ use crate::document::Document;
 use crate::document::frame::Frame;
 use crate::document::header::Header;
 use crate::limits::MAX_QUOTED_CHARS;
+use crate::read::attributes::CONTINUES;
 use crate::syntax::json::{self, JsonError};
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 use crate::visibility::Recipient;
@@ -100,6 +101,12 @@ fn run(document: &Document<'_>, schemas: Option<&CallSchemas>) -> Vec<Diagnostic
     found.extend(check_replies_without_ids(document));
     found.sort_by_key(|diagnostic| diagnostic.primary.start);
     found
+}
+
+/// Returns whether a frame is a later part of its message.
+fn continues(document: &Document<'_>, frame: &Frame) -> bool {
+    let mut attributes = frame.attributes().iter();
+    attributes.any(|attribute| document.text(attribute.key) == CONTINUES)
 }
 
 /// Checks the replies of 2.0, which has no ids.
@@ -312,7 +319,8 @@ impl<'s> Calls<'s> {
             };
             return Some(repeated_id(id.whole, place, earlier.place));
         }
-        if frame.role() != FrameRole::Tool {
+        // A later part of a reply has the id of the reply.
+        if frame.role() != FrameRole::Tool || continues(document, frame) {
             return None;
         }
         let Some(call) = self.find(id) else {

@@ -77,6 +77,7 @@ mod scope;
 mod server_words;
 mod shell;
 mod tool;
+mod tool_image;
 mod tool_source;
 mod toolbox;
 mod writing;
@@ -108,6 +109,7 @@ pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, WordLimits, 
 pub use tool::{
     APPROVAL_STALE, ARGUMENTS_REDACTED, Preview, Provenance, Tool, ToolInvocation, ToolResult,
 };
+pub use tool_image::{MAX_IMAGE_BYTES, MAX_IMAGES, ToolImage, ToolImageError};
 pub use tool_source::{
     ServerAccess, ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
 };

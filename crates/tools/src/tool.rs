@@ -3,6 +3,8 @@
 use futures_util::future::BoxFuture;
 use logue_message::{Arguments, ToolCall, ToolDefinition};
 
+use crate::tool_image::{MAX_IMAGES, ToolImage};
+
 /// A function that a model can call.
 ///
 /// Dropping the future of a call cancels the call and ends everything that it started.
@@ -144,6 +146,8 @@ pub struct ToolResult {
     pub code: Option<&'static str>,
     /// The origin of the content, if it comes from outside the tool.
     pub provenance: Option<Provenance>,
+    /// The images that follow the text; at most [`MAX_IMAGES`].
+    images: Vec<ToolImage>,
 }
 
 /// The code of an approved call that was not run, because its effect has changed.
@@ -207,6 +211,7 @@ impl ToolResult {
             ok: true,
             code: None,
             provenance: None,
+            images: Vec::new(),
         }
     }
 
@@ -232,6 +237,7 @@ impl ToolResult {
             ok: false,
             code: None,
             provenance: None,
+            images: Vec::new(),
         }
     }
 
@@ -263,5 +269,26 @@ impl ToolResult {
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = Some(provenance);
         self
+    }
+
+    /// Adds images after the text.
+    ///
+    /// Images after the first [`MAX_IMAGES`] are dropped, and a note in the text counts them.
+    #[must_use]
+    pub fn with_images(mut self, images: impl IntoIterator<Item = ToolImage>) -> Self {
+        self.images.extend(images);
+        let dropped = self.images.len().saturating_sub(MAX_IMAGES);
+        if dropped > 0 {
+            self.images.truncate(MAX_IMAGES);
+            self.text.push_str(&format!(
+                "\n[{dropped} more images were dropped: a result has at most {MAX_IMAGES}]"
+            ));
+        }
+        self
+    }
+
+    /// Returns the images that follow the text.
+    pub fn images(&self) -> &[ToolImage] {
+        &self.images
     }
 }

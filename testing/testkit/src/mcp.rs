@@ -15,6 +15,12 @@ use serde_json::{Value, json};
 /// The tools of every scenario.
 const TOOLS: &[&str] = &["echo", "fail", "structured", "mixed", "not.safe"];
 
+/// A PNG image of one pixel, as base64.
+pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A GIF image of one pixel, as base64.
+pub const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+
 /// The state of a server.
 #[derive(Debug, Default)]
 struct Memory {
@@ -39,6 +45,7 @@ struct Memory {
 /// | `asking` | asks the client for a model, a person and its roots before it answers a call |
 /// | `slow` | answers no call; records the cancelled ones |
 /// | `flood` | sends unsolicited messages without end from the first call on |
+/// | `images` | answers calls with a text and two images: [`PNG`] and [`GIF`] |
 /// | `pages` | lists the same page again and again |
 /// | `parent` | starts a program that outlives it, and records its process id |
 pub fn serve_stdio(scenario: &str) {
@@ -142,6 +149,13 @@ fn called(scenario: &str, id: &Value, params: &Value) -> Vec<Value> {
     match scenario {
         "dies" | "slow" | "asking" | "flood" => Vec::new(),
         "huge" => answer(text(&"x".repeat(100 * 1024 * 1024))),
+        "images" => answer(json!({"content": [
+            {"type": "text", "text": "before"},
+            // The type of an image is detected from its content.
+            {"type": "image", "data": PNG, "mimeType": "image/webp"},
+            {"type": "text", "text": "between"},
+            {"type": "image", "data": GIF, "mimeType": "image/gif"},
+        ]})),
         "liar" => vec![json!({"jsonrpc": "2.0", "id": 4711, "result": text("somebody else's")})],
         "malformed" => vec![json!({"jsonrpc": "2.0", "id": id})],
         _ => {

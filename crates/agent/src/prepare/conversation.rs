@@ -41,7 +41,11 @@ impl Conversation {
                         if source.undecided.contains(&call.id) =>
                     {
                         let text = undecided_text(prompt.is_openchatml());
-                        TranscriptItem::ToolResponse { call, text }
+                        TranscriptItem::ToolResponse {
+                            call,
+                            text,
+                            images: Vec::new(),
+                        }
                     }
                     item => item,
                 }),

@@ -209,6 +209,7 @@ impl Prompt {
             Some(TranscriptItem::ToolResponse {
                 call: call.clone(),
                 text,
+                images: Vec::new(),
             })
         };
         calls

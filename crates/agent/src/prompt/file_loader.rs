@@ -11,6 +11,7 @@ use chatmd::{
     DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest, ImportedText, World,
     WorldError, WorldErrorKind,
 };
+use logue_message::image_media_type;
 use logue_tools::{EntryKind, FolderHandle, RootError, Roots, WrittenFiles};
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
@@ -189,7 +190,10 @@ impl World for FileLoader {
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
-        let (bytes, _) = read(&self.roots, request.src, MAX_DOCUMENT)?;
+        let bytes = match payload_name(request.src) {
+            None => read(&self.roots, request.src, MAX_DOCUMENT)?.0,
+            Some(name) => self.payload(request.src, name)?,
+        };
         let media_type = image_media_type(&bytes).ok_or_else(|| {
             let message = format!("{}: is not a PNG, JPEG, GIF or WebP image", request.src);
             WorldError::new(WorldErrorKind::Other, message)
@@ -210,31 +214,6 @@ pub(crate) fn network_is_off(src: &str) -> WorldError {
         format!("{src}: the network is off for prompts"),
     )
     .with_help("--allow-host HOST and `[network] allowed_hosts` in logue.toml allow a host; for a file add `local`")
-}
-
-/// Returns the media type of an image from its first bytes.
-pub fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 fn is_html_name(src: &str) -> bool {

@@ -121,8 +121,9 @@ fn setup_after(text: &str, length: usize) -> Option<usize> {
         )
     });
     let references = document.references().filter(|reference| {
-        let is_document = reference.kind == ReferenceKind::Document && reference.local;
-        !is_document || payload_name(reference.src).is_none()
+        let kinds = [ReferenceKind::Document, ReferenceKind::Image];
+        let is_file = reference.local && kinds.contains(&reference.kind);
+        !is_file || payload_name(reference.src).is_none()
     });
     let spans = elements.map(Element::span);
     let spans = spans.chain(references.map(|reference| reference.span));

@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use chatmd::write;
-use logue_message::{CallKind, ContentBlock, ToolCall};
+use logue_message::{CallKind, ContentBlock, ImageSource, ToolCall};
 use logue_tools::FolderHandle;
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
@@ -124,6 +126,7 @@ impl TranscriptFormat {
         let results = calls.iter().map(|call| TranscriptItem::ToolResponse {
             call: call.clone(),
             text: text.clone(),
+            images: Vec::new(),
         });
         let results: Vec<TranscriptItem> = results.collect();
         let external = std::mem::take(&mut self.external);
@@ -178,11 +181,13 @@ impl TranscriptFormat {
                     .with_signature(call.signature.as_deref()),
                 )
             }
-            TranscriptItem::ToolResponse { call, text } => {
+            TranscriptItem::ToolResponse { call, text, images } => {
                 let place = self.place(Payload::Result, call, text, held)?;
+                let images = self.images(images, held)?;
                 write::tool_response(
                     &write::ToolResponseRecord::new(&call.id, payload(place.as_deref(), text))
-                        .with_custom(call.kind == CallKind::Custom),
+                        .with_custom(call.kind == CallKind::Custom)
+                        .with_images(&images),
                 )
             }
         })
@@ -261,6 +266,31 @@ impl TranscriptFormat {
             }
         };
         written.map(Some).map_err(|error| self.payload_error(error))
+    }
+
+    /// Writes the data of images to files, and returns their references.
+    fn images(
+        &self,
+        images: &[ContentBlock],
+        held: bool,
+    ) -> Result<Vec<write::ImageRecord>, TranscriptError> {
+        let records = images.iter().filter_map(|block| {
+            let ContentBlock::Image { source, .. } = block else {
+                return None;
+            };
+            match source {
+                ImageSource::Url(url) => Some(Ok(write::ImageRecord::remote(url.clone()))),
+                // The data came from a tool or a transcript, where it was decoded.
+                ImageSource::Inline(data) => {
+                    let bytes = STANDARD.decode(data).ok()?;
+                    let stored = self.payloads.store_image(&bytes, held);
+                    Some(stored.map(write::ImageRecord::local))
+                }
+                _ => None,
+            }
+        });
+        let records: Result<_, PayloadError> = records.collect();
+        records.map_err(|error| self.payload_error(error))
     }
 
     /// Checks that payload files can be created.

@@ -34,6 +34,8 @@ pub enum TranscriptItem {
         call: ToolCall,
         /// The text that the model receives.
         text: String,
+        /// The image blocks that follow the text.
+        images: Vec<ContentBlock>,
     },
 }
 
@@ -105,8 +107,9 @@ impl TranscriptItem {
         match self {
             Self::User(text) => Some(ChatMessage::user(text.clone())),
             Self::Interrupted(text) => Some(ChatMessage::interrupted(text.clone())),
-            Self::ToolResponse { call, text } => {
-                Some(ChatMessage::tool(call.id.clone(), text.clone()).with_name(call.name.clone()))
+            Self::ToolResponse { call, text, images } => {
+                let content = Content::with_images(text.as_str(), images.clone());
+                Some(ChatMessage::tool(call.id.clone(), content).with_name(call.name.clone()))
             }
             Self::Variable { .. } | Self::Answer { .. } | Self::ToolCall(_) => None,
         }

@@ -98,7 +98,8 @@ impl TranscriptJournal {
                 let call = call.unwrap_or_else(|| ToolCall::new(id, name, ""));
                 let later = at.map_or(0, |at| inner.written.range(at + 1..).count());
                 let text = message.text();
-                let result = TranscriptItem::ToolResponse { call, text };
+                let images = message.content.images().cloned().collect();
+                let result = TranscriptItem::ToolResponse { call, text, images };
                 inner.transcript.insert(&result, later)?;
                 inner.written.extend(at);
                 return Ok(later);

@@ -1,8 +1,8 @@
-//! Payload files: tool arguments and results beside a transcript (ChatMD §7.3).
+//! Payload files: tool arguments, results and their images beside a transcript (ChatMD §7.3).
 //!
 //! A small payload gets the name in its reference, `N.tool-call.ID.json`, with an unused `N`, so
-//! nothing is ever overwritten. A large one is named by its content, `sha256-HEX.txt` or `.json`:
-//! equal payloads share one file, and readers can verify the content.
+//! nothing is ever overwritten. A large one is named by its content, `sha256-HEX.txt` or `.json`,
+//! and so is every image: equal payloads share one file, and readers can verify the content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -10,6 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use chatmd::{Document, ReferenceKind};
+use logue_message::image_media_type;
 use logue_tools::{EntryKind, FolderHandle};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -23,6 +24,9 @@ const ID_LENGTH: usize = 48;
 
 /// The prefix of names that are derived from the content.
 const BY_CONTENT: &str = "sha256-";
+
+/// The extensions of such names.
+const ENDINGS: [&str; 6] = ["json", "txt", "png", "jpg", "gif", "webp"];
 
 /// The `.chatmd` directory of one transcript's directory.
 #[derive(Debug)]
@@ -89,7 +93,10 @@ impl PayloadFolder {
         let (document, _) = Document::from_tree(&chatmd::parse(text));
         let names = document
             .references()
-            .filter(|reference| reference.kind == ReferenceKind::Document && reference.local)
+            .filter(|reference| {
+                let kinds = [ReferenceKind::Document, ReferenceKind::Image];
+                reference.local && kinds.contains(&reference.kind)
+            })
             .filter_map(|reference| payload_name(reference.src));
         let mut adopted = BTreeSet::new();
         for name in names.collect::<BTreeSet<&str>>() {
@@ -206,12 +213,38 @@ impl PayloadFolder {
     ///
     /// `held` states whether the lock on the transcript is held.
     pub(crate) fn store(&self, text: &str, held: bool) -> Result<String, PayloadError> {
+        // The name is derived from the content alone, so that equal payloads have one name.
+        let ending = if serde_json::from_str::<&RawValue>(text).is_ok() {
+            "json"
+        } else {
+            "txt"
+        };
+        self.store_bytes(text.as_bytes(), ending, held)
+    }
+
+    /// Writes an image durably as [`store`](Self::store) does.
+    pub(crate) fn store_image(&self, image: &[u8], held: bool) -> Result<String, PayloadError> {
+        let ending = match image_media_type(image) {
+            Some("image/png") => "png",
+            Some("image/jpeg") => "jpg",
+            Some("image/gif") => "gif",
+            _ => "webp",
+        };
+        self.store_bytes(image, ending, held)
+    }
+
+    fn store_bytes(
+        &self,
+        payload: &[u8],
+        ending: &str,
+        held: bool,
+    ) -> Result<String, PayloadError> {
         let folder = self.open()?;
-        let name = name_by_content(text);
-        if !is_stored(&folder, OsStr::new(&name), text.as_bytes())? {
+        let name = format!("{BY_CONTENT}{}.{ending}", hex_digest(payload));
+        if !is_stored(&folder, OsStr::new(&name), payload)? {
             let (unfinished, mut file) = temporary(&folder, &self.transcript, held)?;
             let written = file
-                .write_all(text.as_bytes())
+                .write_all(payload)
                 .and_then(|()| file.sync_all())
                 .and_then(|()| folder.rename(&unfinished, OsStr::new(&name)));
             if written.is_err() {
@@ -278,17 +311,7 @@ fn digest_in(name: &str) -> Option<&str> {
     let (digest, ending) = name.strip_prefix(BY_CONTENT)?.split_once('.')?;
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let whole = digest.len() == 64 && digest.bytes().all(is_hex);
-    (whole && matches!(ending, "json" | "txt")).then_some(digest)
-}
-
-fn name_by_content(text: &str) -> String {
-    // Derived from the content alone, so that equal payloads have one name.
-    let ending = if serde_json::from_str::<&RawValue>(text).is_ok() {
-        "json"
-    } else {
-        "txt"
-    };
-    format!("{BY_CONTENT}{}.{ending}", hex_digest(text.as_bytes()))
+    (whole && ENDINGS.contains(&ending)).then_some(digest)
 }
 
 fn hex_digest(bytes: &[u8]) -> String {

@@ -158,9 +158,10 @@ impl Redaction {
                 self.call(&mut call);
                 TranscriptItem::ToolCall(call)
             }
-            TranscriptItem::ToolResponse { call, text } => TranscriptItem::ToolResponse {
+            TranscriptItem::ToolResponse { call, text, images } => TranscriptItem::ToolResponse {
                 call: call.clone(),
                 text: self.text(text).into_owned(),
+                images: images.clone(),
             },
         }
     }

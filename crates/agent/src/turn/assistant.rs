@@ -15,6 +15,7 @@
 //! emitted as an event.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_graph::{
@@ -22,11 +23,11 @@ use logue_graph::{
     NodeContext, NodeError, StateSchema, Update,
 };
 use logue_harness::chat::{Redact, TurnNote, messages_field};
-use logue_message::{ChatMessage, ToolCall};
+use logue_message::{ChatMessage, Content, Role, ToolCall};
 use logue_model::{
     ModelEvent, ModelRequest, Provider, ProviderError, SamplingSettings, StructuredProvider,
 };
-use logue_tools::{BoxFuture, Router, SchemaWarning, ToolRequest, ToolResult, Toolbox};
+use logue_tools::{BoxFuture, Router, SchemaWarning, ToolImage, ToolRequest, ToolResult, Toolbox};
 use tracing::Instrument as _;
 
 use crate::permission::approval::{
@@ -178,6 +179,7 @@ impl Assistant {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
             redaction,
+            dropped_images: AtomicUsize::new(0),
         });
         let (model, gate, tools) = (Arc::clone(&shared), Arc::clone(&shared), shared);
         GraphBuilder::for_events(schema)
@@ -267,6 +269,8 @@ struct Shared {
     assistant: Assistant,
     router: Router,
     redaction: TurnRedaction,
+    /// The number of images that were reported as not sent.
+    dropped_images: AtomicUsize,
 }
 
 impl Shared {
@@ -294,6 +298,7 @@ impl Shared {
         let none = List::new();
         let conversation = ctx.state().list_of(MESSAGES).unwrap_or(&none);
         let messages = request_messages(&assistant.prefix, conversation);
+        self.report_dropped_images(ctx, &messages);
         assistant.toolbox.refresh().await;
         let toolbox = assistant.toolbox.current().await;
         let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
@@ -359,6 +364,21 @@ impl Shared {
         let is_valid = message.validate().is_ok();
         let messages: List<ChatMessage> = is_valid.then_some(message).into_iter().collect();
         Ok(update.with(MESSAGES, messages))
+    }
+
+    /// Reports images that the provider cannot send, each once.
+    fn report_dropped_images(&self, ctx: &NodeContext<TurnEvent>, messages: &[ChatMessage]) {
+        if self.assistant.provider.takes_images() {
+            return;
+        }
+        let results = messages.iter().filter(|message| message.role == Role::Tool);
+        let count = results
+            .map(|message| message.content.images().count())
+            .sum();
+        let reported = self.dropped_images.fetch_max(count, Ordering::Relaxed);
+        if count > reported {
+            ctx.emit(TurnEvent::ImagesDropped(count - reported));
+        }
     }
 
     /// Ends the turn at a call of a function without an implementation here.
@@ -435,9 +455,12 @@ impl Shared {
         let unnoted = Mutex::new(None);
         let mut batch = router.batch();
         for (gated, call) in calls.iter().zip(&effective) {
-            let verdict = gated.verdict(&signal).map_err(ToolResult::failure);
-            match verdict.and_then(|()| gated.refusal().map_or(Ok(()), Err)) {
-                Ok(()) => {
+            let refusal = match gated.verdict(&signal) {
+                Ok(()) => gated.refusal(),
+                Err(reason) => Some(ToolResult::failure(reason)),
+            };
+            match refusal {
+                None => {
                     // A concurrent call could change the approved files after their comparison.
                     let is_exclusive = router.is_exclusive(call) || gated.approved().is_some();
                     let running = self.run_tool(ctx, &router, gated, call, &unnoted);
@@ -447,7 +470,7 @@ impl Shared {
                         Box::pin(ForkPoint::for_calls(fork.clone(), work)),
                     );
                 }
-                Err(refused) => {
+                Some(refused) => {
                     batch.add(false, Box::pin(std::future::ready(refused)));
                 }
             }
@@ -474,13 +497,8 @@ impl Shared {
                 ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
             let call = Arc::new(call.clone());
-            let notice = gated.edited.as_ref();
-            let notice = notice.map(|edited| edited.notice(call.kind));
-            let routing = &self.assistant.routing;
-            let text = routing.model_text(&outcome, notice.as_deref());
-            let text = self.redaction.result(text, routing.envelope);
-            let result = ChatMessage::tool(call.id.clone(), text.clone());
-            let result = Arc::new(result.with_name(call.name.clone()));
+            let result = Arc::new(self.result_message(gated, &call, &outcome));
+            let text = result.text();
             let mut noted = progress.clone();
             noted.spent.add(agents.spent());
             noted.agent_requests += agents.requests();
@@ -531,6 +549,23 @@ impl Shared {
         let message = message_of(stored.map(Cow::into_owned).collect());
         ctx.journal(TurnNote::continuation_with_starts(&message))
             .await
+    }
+
+    /// Returns the message of a result: its text and its images.
+    fn result_message(
+        &self,
+        gated: &PendingCall,
+        call: &ToolCall,
+        outcome: &ToolResult,
+    ) -> ChatMessage {
+        let notice = gated.edited.as_ref();
+        let notice = notice.map(|edited| edited.notice(call.kind));
+        let routing = &self.assistant.routing;
+        let text = routing.model_text(outcome, notice.as_deref());
+        let text = self.redaction.result(text, routing.envelope);
+        let images = outcome.images().iter().map(ToolImage::to_block).collect();
+        let result = ChatMessage::tool(call.id.clone(), Content::with_images(text, images));
+        result.with_name(call.name.clone())
     }
 
     /// Runs one permitted call in a tracing span, after its start is noted.

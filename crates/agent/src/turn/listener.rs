@@ -64,6 +64,8 @@ pub enum TurnEvent {
         /// The violation in the schema.
         why: String,
     },
+    /// The model receives a note instead of this many further images of tool results.
+    ImagesDropped(usize),
     /// An event of an agent that a prompt or a tool runs.
     OfAgent {
         /// The agent.

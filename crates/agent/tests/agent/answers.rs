@@ -185,7 +185,7 @@ proptest! {
                 history.push(
                     ChatMessage::tool(call.id.clone(), text.clone()).with_name(name_of(&call.id)),
                 );
-                file.append(&[TranscriptItem::ToolResponse { call: call.clone(), text }]).unwrap();
+                file.append(&[TranscriptItem::ToolResponse { call: call.clone(), text, images: Vec::new() }]).unwrap();
             }
             // Somebody speaks between two answers, or they would be one.
             if exchanges.is_empty() {
@@ -241,8 +241,12 @@ fn an_answer_as_it_stands_in_the_file() {
     .with_tool_calls(vec![call.clone()]);
     file.append(&TranscriptItem::from_answer(&answer)).unwrap();
     let text = "ok".to_owned();
-    file.append(&[TranscriptItem::ToolResponse { call, text }])
-        .unwrap();
+    file.append(&[TranscriptItem::ToolResponse {
+        call,
+        text,
+        images: Vec::new(),
+    }])
+    .unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         "<user>go</user>\n\
@@ -287,6 +291,7 @@ fn white_space_is_said_beside_a_call_and_nothing_alone() {
     file.append(&[TranscriptItem::ToolResponse {
         call,
         text: String::new(),
+        images: Vec::new(),
     }])
     .unwrap();
     assert_eq!(

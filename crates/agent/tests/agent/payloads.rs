@@ -41,6 +41,7 @@ fn exchange(id: &str, arguments: &str, result: &str) -> [TranscriptItem; 2] {
     let response = TranscriptItem::ToolResponse {
         call: call.clone(),
         text: result.to_owned(),
+        images: Vec::new(),
     };
     [TranscriptItem::ToolCall(call), response]
 }

@@ -273,7 +273,11 @@ fn elements() -> Vec<TranscriptItem> {
     let mut elements = vec![TranscriptItem::User(format!("use {SECRET}"))];
     elements.extend(TranscriptItem::from_answer(&answer));
     let text = format!("it printed {SECRET}");
-    elements.push(TranscriptItem::ToolResponse { call, text });
+    elements.push(TranscriptItem::ToolResponse {
+        call,
+        text,
+        images: Vec::new(),
+    });
     elements
 }
 

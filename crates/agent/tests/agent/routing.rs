@@ -329,6 +329,7 @@ fn what_an_editor_writes_in_between_stays_and_results_follow_it() {
     let result = |id: &str| TranscriptItem::ToolResponse {
         call: call(id),
         text: id.to_owned(),
+        images: Vec::new(),
     };
     let calls = ["a", "b", "c"].map(call);
     let elements: Vec<TranscriptItem> = calls

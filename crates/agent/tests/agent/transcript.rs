@@ -35,11 +35,12 @@ fn a_call_without_a_result_is_answered_once() {
     file.append(&[TranscriptItem::ToolResponse {
         call: calls[0].clone(),
         text: "done".into(),
+        images: Vec::new(),
     }])
     .unwrap();
     let open_calls = load(folder.path(), &fs::read_to_string(&path).unwrap()).unanswered_calls();
     assert!(
-        matches!(&open_calls[..], [TranscriptItem::ToolResponse { call, text }]
+        matches!(&open_calls[..], [TranscriptItem::ToolResponse { call, text, .. }]
         if call.id == "b" && text.starts_with("E-TOOL-CANCELLED")),
         "{open_calls:?}"
     );

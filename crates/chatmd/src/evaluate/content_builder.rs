@@ -147,6 +147,11 @@ impl<'a> ContentBuilder<'a> {
                     return self.missing(&message, answer, img.span);
                 }
             }
+        } else if let Some((media_type, data)) = inline_data(&img.src) {
+            (
+                ImageSource::Inline(data.to_owned()),
+                Some(media_type.to_owned()),
+            )
         } else {
             (ImageSource::Url(img.src.clone()), None)
         };
@@ -227,6 +232,14 @@ fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
         logue_html::to_markdown(&found.text, &options)
     };
     Cow::Owned(read.text)
+}
+
+/// Returns the media type and the base64 of an address `data:image/…;base64,…`.
+fn inline_data(address: &str) -> Option<(&str, &str)> {
+    let (media_type, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
+    media_type
+        .starts_with("image/")
+        .then_some((media_type, data))
 }
 
 /// Joins the text of blocks; images are omitted.

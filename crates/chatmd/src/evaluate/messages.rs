@@ -247,7 +247,8 @@ impl<'d, 'a> Assembler<'d, 'a> {
     fn tool_call(&mut self, call: &'d ToolCallElement) {
         self.functions
             .insert(&call.tool_call_id, &call.function_name);
-        let arguments = self.payload(&call.content, call.opener);
+        let arguments = self.payload(&call.content);
+        let arguments = self.only_text(arguments, call.opener);
         self.response.calls.push(
             ToolCall::new(
                 call.tool_call_id.clone(),
@@ -261,7 +262,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
 
     fn tool_response(&mut self, response: &ToolResponseElement) {
         self.end_response();
-        let content = self.payload(&response.content, response.opener);
+        let content = self.payload(&response.content);
         let Some(id) = &response.tool_call_id else {
             return;
         };
@@ -274,11 +275,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     /// Returns the content of a payload.
-    fn payload(&mut self, items: &[ContentItem], place: Span) -> String {
+    fn payload(&mut self, items: &[ContentItem]) -> Content {
         let mut builder = ContentBuilder::new(self.responses, Some(&mut self.findings));
         builder.payload(items);
-        let content = builder.into_content();
-        self.only_text(content, place)
+        builder.into_content()
     }
 
     fn unsupported(&mut self, what: &str, span: Span) {

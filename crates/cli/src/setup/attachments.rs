@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use logue_agent::{image_media_type, into_text, read_all, read_bytes};
-use logue_message::{ChatMessage, ContentBlock, ImageSource};
+use logue_agent::{into_text, read_all, read_bytes};
+use logue_message::{ChatMessage, ContentBlock, image_media_type};
 use logue_source::DiagnosticCode;
 use logue_tools::HostRule;
 
@@ -81,11 +81,7 @@ impl Asked {
     /// Adds the content of a file.
     fn file(&mut self, name: String, bytes: Vec<u8>) -> Result<(), CliError> {
         if let Some(media_type) = image_media_type(&bytes) {
-            let image = ContentBlock::Image {
-                source: ImageSource::Inline(STANDARD.encode(bytes)),
-                media_type: Some(media_type.to_owned()),
-                detail: None,
-            };
+            let image = ContentBlock::inline_image(media_type, STANDARD.encode(bytes));
             self.images.push((name, image));
             return Ok(());
         }

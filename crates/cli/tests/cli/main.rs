@@ -91,6 +91,7 @@ mod suspended_server;
 mod telemetry;
 mod terminal;
 mod tokens;
+mod tool_images;
 mod tools;
 mod transcript;
 mod transcript_ends;

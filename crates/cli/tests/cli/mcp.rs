@@ -22,7 +22,7 @@ fn peer() {
     }
 }
 
-fn command(scenario: &str) -> String {
+pub(crate) fn command(scenario: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let program = program.display();
     format!("stdio:'{program}' --exact mcp::peer --nocapture scenario={scenario}")

@@ -19,7 +19,7 @@ fn stream(events: &[Value]) -> Reply {
     Reply::Body("text/event-stream", lines.concat().into_bytes())
 }
 
-fn anthropic(blocks: &[Value], reason: &str) -> Reply {
+pub(crate) fn anthropic(blocks: &[Value], reason: &str) -> Reply {
     let mut events = vec![json!({"type": "message_start", "message":
         {"usage": {"input_tokens": 3, "output_tokens": 1}}})];
     for (index, block) in blocks.iter().enumerate() {
@@ -34,7 +34,7 @@ fn anthropic(blocks: &[Value], reason: &str) -> Reply {
     stream(&events)
 }
 
-fn responses(output: &[Value]) -> Reply {
+pub(crate) fn responses(output: &[Value]) -> Reply {
     stream(&[json!({"type": "response.completed", "response":
         {"object": "response", "status": "completed", "output": output}})])
 }

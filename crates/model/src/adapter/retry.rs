@@ -204,6 +204,10 @@ impl<P: Provider> Provider for RetryProvider<P> {
         self.provider.name()
     }
 
+    fn takes_images(&self) -> bool {
+        self.provider.takes_images()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest<'a>,

@@ -88,6 +88,10 @@ impl Provider for SanitizedNames {
         self.inner.name()
     }
 
+    fn takes_images(&self) -> bool {
+        self.inner.takes_images()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest<'a>,

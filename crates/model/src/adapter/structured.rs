@@ -116,6 +116,10 @@ impl<P: Provider> Provider for StructuredProvider<P> {
         self.provider.name()
     }
 
+    fn takes_images(&self) -> bool {
+        self.provider.takes_images()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest<'a>,

@@ -107,6 +107,10 @@ impl Provider for HarmonyCompletions {
         "gpt_oss"
     }
 
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest<'a>,

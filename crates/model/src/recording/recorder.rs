@@ -168,6 +168,10 @@ impl Provider for Recorder {
         self.inner.name()
     }
 
+    fn takes_images(&self) -> bool {
+        self.inner.takes_images()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest<'a>,

@@ -36,6 +36,8 @@ pub struct ServerProfile {
     ///
     /// The text becomes the argument `input` otherwise.
     pub supports_custom_calls: bool,
+    /// The place of images in tool results.
+    pub tool_images: ToolImagePlacement,
     /// Whether call ids are restricted to ASCII letters, digits, `_` and `-`.
     pub requires_plain_ids: bool,
     /// The supported values of the tool choice.
@@ -66,6 +68,16 @@ pub enum SystemPlacement {
     Anywhere,
     /// Instructions form one message before all others, because strict chat templates reject more.
     First,
+}
+
+/// The place of images in tool results in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolImagePlacement {
+    /// In the result.
+    Result,
+    /// In a user message after all results of a round, labelled by call.
+    UserMessage,
 }
 
 /// The earlier reasoning that is sent back.
@@ -146,6 +158,7 @@ impl ServerProfile {
         reasoning_evidence: ReasoningEvidence::Text,
         wraps_plain_arguments: false,
         supports_custom_calls: true,
+        tool_images: ToolImagePlacement::UserMessage,
         requires_plain_ids: false,
         tool_choice: ToolChoiceSupport::All,
         structured_output: StructuredOutputMode::Schema,
@@ -225,6 +238,7 @@ impl ServerProfile {
 
     /// `api.openai.com`, Responses.
     pub const RESPONSES: Self = Self {
+        tool_images: ToolImagePlacement::Result,
         reasoning_replay: ReasoningReplay::Always,
         reasoning_evidence: ReasoningEvidence::Encrypted,
         supports_names: false,
@@ -259,6 +273,7 @@ impl ServerProfile {
         reasoning_evidence: ReasoningEvidence::Signature,
         wraps_plain_arguments: true,
         supports_custom_calls: false,
+        tool_images: ToolImagePlacement::Result,
         requires_plain_ids: true,
         tool_choice: ToolChoiceSupport::All,
         structured_output: StructuredOutputMode::AnswerTool,

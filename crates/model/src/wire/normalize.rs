@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
-use crate::server::{ReasoningEvidence, ReasoningReplay, SystemPlacement};
+use crate::server::{ReasoningEvidence, ReasoningReplay, SystemPlacement, ToolImagePlacement};
 use crate::{Category, ProviderError, ServerProfile};
 
 /// The key that wraps invalid arguments for a server that requires an object.
@@ -40,6 +40,9 @@ pub(crate) fn normalize(
     }
     if profile.requires_plain_ids {
         make_ids_plain(&mut messages);
+    }
+    if profile.tool_images == ToolImagePlacement::UserMessage {
+        messages = with_images_after_results(messages);
     }
     messages.retain(|message| {
         message.role == Role::Tool || !message.tool_calls.is_empty() || !is_void(message)
@@ -180,6 +183,39 @@ fn make_ids_plain(messages: &mut [ChatMessage]) {
             id.clone_from(known);
         }
     }
+}
+
+/// Moves the images of tool results into a user message after their round.
+///
+/// A label with the id and the tool of the call precedes the images of each result.
+fn with_images_after_results(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
+    let mut moved = Vec::with_capacity(messages.len());
+    let mut images: Vec<ContentBlock> = Vec::new();
+    for mut message in messages {
+        if message.role != Role::Tool {
+            moved.extend(take_images(&mut images));
+        } else if message.content.has_image() {
+            let id = message.tool_call_id.as_deref().unwrap_or_default();
+            let tool = message.name.as_deref();
+            let tool = tool.map(|name| format!(" (`{name}`)")).unwrap_or_default();
+            let count = message.content.images().count();
+            let label = if count == 1 {
+                format!("The image in the result of the call `{id}`{tool}:")
+            } else {
+                format!("The {count} images in the result of the call `{id}`{tool}:")
+            };
+            images.push(ContentBlock::text(label));
+            images.extend(message.content.images().cloned());
+            message.content.remove_images();
+        }
+        moved.push(message);
+    }
+    moved.extend(take_images(&mut images));
+    moved
+}
+
+fn take_images(images: &mut Vec<ContentBlock>) -> Option<ChatMessage> {
+    (!images.is_empty()).then(|| ChatMessage::user(std::mem::take(images)))
 }
 
 /// Moves all instructions into one message before the others.

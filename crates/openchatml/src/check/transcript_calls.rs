@@ -12,6 +12,7 @@ use super::{mismatched, repeated_id, reply_name, undeclared};
 use crate::declare::{self, CallError, CallSchemas, ToolIndex};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::limits::MAX_QUOTED_CHARS;
+use crate::messages::continues;
 use crate::syntax::vocabulary::{FrameRole, is_tool_recipient};
 
 /// The place of a call in its source.
@@ -77,7 +78,7 @@ pub(crate) fn check(
     let header = transcript.header.as_ref();
     let listed = header.and_then(|header| header.generation_settings.get("builtin_tools"));
     tools.list_builtins(listed, schemas);
-    let is_reply = |frame: &&FrameBuf| frame.role == FrameRole::Tool;
+    let is_reply = |frame: &&FrameBuf| frame.role == FrameRole::Tool && !continues(frame);
     let calls = transcript
         .frames
         .iter()
@@ -96,7 +97,7 @@ pub(crate) fn check(
         match frame.role {
             FrameRole::System | FrameRole::Developer => tools.add(declare::read(&frame.body)),
             FrameRole::Assistant if is_call(frame) => checker.call(frame, &tools),
-            FrameRole::Tool => checker.reply(frame),
+            FrameRole::Tool if !continues(frame) => checker.reply(frame),
             _ => {}
         }
     }

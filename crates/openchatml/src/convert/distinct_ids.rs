@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::ids::bare;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
+use crate::messages::continues;
 use crate::syntax::vocabulary::FrameRole;
 
 /// Gives new ids to calls that share one with an earlier call.
@@ -96,7 +97,15 @@ impl Pairs {
     pub(super) fn new(frames: &[FrameBuf]) -> Self {
         let mut pairs = Self::default();
         let mut open = Open::default();
+        let mut last_answer = None;
         for (index, frame) in frames.iter().enumerate() {
+            if frame.role == FrameRole::Tool && continues(frame) {
+                // A part of a reply answers its call.
+                if let Some(call) = last_answer {
+                    pairs.answers.insert(index, call);
+                    continue;
+                }
+            }
             match (frame.role, frame.call_id.as_deref()) {
                 (FrameRole::User, _) => open.end(),
                 (FrameRole::Assistant, Some(id))
@@ -106,7 +115,8 @@ impl Pairs {
                     pairs.sharing.push(index);
                 }
                 (FrameRole::Tool, Some(id)) => {
-                    if let Some(call) = open.reply(id, tool(frame.name.as_ref())) {
+                    last_answer = open.reply(id, tool(frame.name.as_ref()));
+                    if let Some(call) = last_answer {
                         pairs.answers.insert(index, call);
                     }
                 }

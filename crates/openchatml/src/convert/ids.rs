@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::reply_order::{Pairing, call_order, name_replies};
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossSeverity, LossTarget};
+use crate::messages::continues;
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// Gives each call and each reply without an id one, and notes it. A reply gets the id of the
@@ -41,11 +42,18 @@ pub fn assign_ids(frames: &mut [FrameBuf]) -> Vec<Loss> {
         order: VecDeque::new(),
         losses: Vec::new(),
     };
+    let mut last_reply = None;
     for (index, frame) in frames.iter_mut().enumerate() {
+        if frame.role == FrameRole::Tool && frame.call_id.is_none() && continues(frame) {
+            frame.call_id.clone_from(&last_reply);
+        }
         if frame.is_call() && frame.call_id.is_none() {
             assigning.call(index, frame);
         } else if frame.role == FrameRole::Tool && frame.call_id.is_none() {
             assigning.reply(index, frame);
+        }
+        if frame.role == FrameRole::Tool {
+            last_reply.clone_from(&frame.call_id);
         }
     }
     assigning.losses

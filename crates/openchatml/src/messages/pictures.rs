@@ -1,6 +1,6 @@
-//! Images of a user's message as frames.
+//! Images of user messages and of tool results as frames.
 //!
-//! Each part of such a message is a frame. The body of an image is its address, or its data as a
+//! Each part of such a message is a frame; a result begins with its text, also an empty one. The body of an image is its address, or its data as a
 //! `data:` address; its type is `content_type=image_url`. The parts after the first have the
 //! attribute `continues=message`. Other forms than 2.2 have no such frames.
 
@@ -19,11 +19,12 @@ const BASE64: &str = ";base64,";
 
 /// Returns the frame of an image; `None` if it has no address.
 pub(super) fn frame(
+    role: FrameRole,
     source: &ImageSource,
     media_type: Option<&str>,
     detail: Option<ImageDetail>,
 ) -> Option<FrameBuf> {
-    let frame = FrameBuf::new(FrameRole::User, image_address(source, media_type)?);
+    let frame = FrameBuf::new(role, image_address(source, media_type)?);
     let mut frame = frame.with_content_type(IMAGE_URL);
     if let Some(detail) = detail {
         let value = Some(detail.as_str().to_owned());
@@ -76,7 +77,7 @@ pub(crate) fn image(address: &str, detail: Option<ImageDetail>) -> Option<Conten
 
 /// Returns the image that a frame holds.
 pub(super) fn image_of(frame: &FrameBuf) -> Option<ContentBlock> {
-    if frame.role != FrameRole::User || frame.content_type.as_deref() != Some(IMAGE_URL) {
+    if !has_parts(frame) || frame.content_type.as_deref() != Some(IMAGE_URL) {
         return None;
     }
     let mut attributes = frame.attributes.iter();
@@ -85,20 +86,28 @@ pub(super) fn image_of(frame: &FrameBuf) -> Option<ContentBlock> {
     image(&frame.body, detail)
 }
 
+/// Returns whether the message of a frame may have several parts.
+fn has_parts(frame: &FrameBuf) -> bool {
+    matches!(frame.role, FrameRole::User | FrameRole::Tool)
+}
+
 fn is_image(frame: &FrameBuf) -> bool {
     image_of(frame).is_some()
 }
 
 /// Returns whether a frame is a later part of its message.
-pub(super) fn continues(frame: &FrameBuf) -> bool {
+pub(crate) fn continues(frame: &FrameBuf) -> bool {
     let mut attributes = frame.attributes.iter();
-    frame.role == FrameRole::User && attributes.any(|(key, _)| key == CONTINUES)
+    has_parts(frame) && attributes.any(|(key, _)| key == CONTINUES)
 }
 
 /// Returns whether a part can belong to the message of a frame before it.
 pub(super) fn is_one(first: &FrameBuf, part: &FrameBuf) -> bool {
-    let is_same = first.name == part.name && first.effective_channel() == part.effective_channel();
-    first.role == FrameRole::User && continues(part) && is_same
+    let is_same = first.role == part.role
+        && first.name == part.name
+        && first.call_id == part.call_id
+        && first.effective_channel() == part.effective_channel();
+    has_parts(first) && continues(part) && is_same
 }
 
 /// A transcript for a form that holds no images.

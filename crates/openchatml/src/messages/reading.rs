@@ -83,8 +83,8 @@ struct Reading {
     answered: BTreeSet<usize>,
     /// Whether words after a call begin another message.
     keeps_order: bool,
-    /// The first frame of the last message, if that is a user's.
-    last_user: Option<FrameBuf>,
+    /// The first frame of the last message, if more parts may follow.
+    last_parts: Option<FrameBuf>,
 }
 
 /// An assistant message that more frames may join.
@@ -114,7 +114,7 @@ impl Open {
 
 impl Reading {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
-        let before = self.last_user.take();
+        let before = self.last_parts.take();
         if frame.role == FrameRole::Other {
             self.note(
                 index,
@@ -147,7 +147,7 @@ impl Reading {
             let is_one = |first: &FrameBuf| pictures::is_one(first, frame);
             let first = before.filter(|first| self.open.is_none() && is_one(first));
             if first.is_some() && self.join(frame, image.as_ref()) {
-                self.last_user = first;
+                self.last_parts = first;
                 return;
             }
             self.note(index, LossKind::AttributeDropped, "it continues no message");
@@ -168,7 +168,10 @@ impl Reading {
                         "a tool's reply without `call_id` answers no call",
                     );
                 }
-                let mut reply = ChatMessage::new(Role::Tool, frame.body.as_str());
+                let mut reply = match image {
+                    Some(image) => ChatMessage::new(Role::Tool, vec![image]),
+                    None => ChatMessage::new(Role::Tool, frame.body.as_str()),
+                };
                 reply.tool_call_id.clone_from(&frame.call_id);
                 reply
             }
@@ -182,10 +185,11 @@ impl Reading {
         }
         self.flush();
         self.messages.push(message);
-        self.last_user = (frame.role == FrameRole::User).then(|| frame.clone());
+        self.last_parts =
+            matches!(frame.role, FrameRole::User | FrameRole::Tool).then(|| frame.clone());
     }
 
-    /// Adds a part to the last message, if that is the same user's.
+    /// Adds a part to the last message.
     fn join(&mut self, part: &FrameBuf, image: Option<&ContentBlock>) -> bool {
         let Some(message) = self.messages.last_mut() else {
             return false;
@@ -193,6 +197,7 @@ impl Reading {
         let content = std::mem::replace(&mut message.content, Content::Absent);
         let mut blocks = match content {
             Content::Blocks(blocks) => blocks,
+            Content::Text(text) if text.is_empty() => Vec::new(),
             Content::Text(text) => vec![ContentBlock::text(text)],
             Content::Absent => Vec::new(),
         };
@@ -468,8 +473,8 @@ impl Reading {
         let unknown = frame.attributes.iter().any(|(key, _)| {
             let known: &[&str] = match frame.role {
                 _ if reasoning => &[SIGNATURE, REASONING_ID, ENCRYPTED],
-                FrameRole::User if is_image => &[CONTINUES, DETAIL],
-                FrameRole::User => &[CONTINUES],
+                FrameRole::User | FrameRole::Tool if is_image => &[CONTINUES, DETAIL],
+                FrameRole::User | FrameRole::Tool => &[CONTINUES],
                 FrameRole::Assistant if is_answer && frame.is_interrupted() => &[STATUS],
                 _ => &[],
             };

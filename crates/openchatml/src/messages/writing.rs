@@ -62,6 +62,11 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
 /// The note about a reply without a tool name.
 pub(crate) const NAMELESS: &str = "the tool's name is not known, so its reply cannot be written";
 
+/// The attribute of a later part of a message.
+fn continues_message() -> (String, Option<String>) {
+    (CONTINUES.to_owned(), Some("message".to_owned()))
+}
+
 /// Bytes of a proof that a header holds beside everything else.
 const MAX_PROOF: usize = MAX_FRAME_HEADER / 4 * 3;
 
@@ -143,12 +148,52 @@ impl<'m> Writing<'m> {
         if tool.is_none() {
             self.note(LossKind::PairingLost, NAMELESS);
         }
-        let body = self.plain_text(message).unwrap_or_default();
-        self.frames.push(FrameBuf {
-            name: tool.map(recipient_of),
+        let name = tool.map(recipient_of);
+        let has_image = message.content.has_image();
+        let body = if has_image {
+            String::new()
+        } else {
+            self.plain_text(message).unwrap_or_default()
+        };
+        let reply = FrameBuf {
+            name,
             call_id: message.tool_call_id.clone(),
             ..FrameBuf::reply("", "", body)
-        });
+        };
+        if has_image {
+            self.reply_parts(message, &reply);
+        } else {
+            self.frames.push(reply);
+        }
+    }
+
+    /// Writes a reply with images, which begins with a text.
+    fn reply_parts(&mut self, message: &ChatMessage, reply: &FrameBuf) {
+        let Content::Blocks(blocks) = &message.content else {
+            return;
+        };
+        let begins_with_text = matches!(blocks.first(), Some(ContentBlock::Text { .. }));
+        let mut is_first = true;
+        if !begins_with_text {
+            self.frames.push(reply.clone());
+            is_first = false;
+        }
+        for block in blocks {
+            let Some(part) = self.part(FrameRole::Tool, block) else {
+                continue;
+            };
+            let mut frame = FrameBuf {
+                body: part.body,
+                content_type: part.content_type,
+                attributes: part.attributes,
+                ..reply.clone()
+            };
+            if !is_first {
+                frame.attributes.push(continues_message());
+            }
+            is_first = false;
+            self.frames.push(frame);
+        }
     }
 
     fn assistant(&mut self, message: &'m ChatMessage) {
@@ -286,52 +331,52 @@ impl<'m> Writing<'m> {
         let Content::Blocks(blocks) = &message.content else {
             return false;
         };
-        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image { .. });
-        if !blocks.iter().any(is_image) {
+        if !message.content.has_image() {
             return false;
         }
         let first = self.frames.len();
         for block in blocks {
-            let frame = match block {
-                ContentBlock::Text {
-                    text, signature, ..
-                } => {
-                    self.note_if(
-                        signature.is_some(),
-                        LossKind::SignatureDropped,
-                        "a signature dropped",
-                    );
-                    Some(text)
-                        .filter(|text| !text.is_empty())
-                        .map(|text| FrameBuf::new(FrameRole::User, text.as_str()))
-                }
-                ContentBlock::Image {
-                    source,
-                    media_type,
-                    detail,
-                } => {
-                    let frame = pictures::frame(source, media_type.as_deref(), *detail);
-                    self.note_if(frame.is_none(), LossKind::ImageDropped, "an image dropped");
-                    frame
-                }
-                _ => {
-                    self.note(
-                        LossKind::TextDropped,
-                        "reasoning of a non-assistant message dropped",
-                    );
-                    None
-                }
-            };
-            if let Some(mut frame) = frame {
+            if let Some(mut frame) = self.part(FrameRole::User, block) {
                 frame.name.clone_from(&message.name);
                 if self.frames.len() > first {
-                    let value = Some("message".to_owned());
-                    frame.attributes.push((CONTINUES.to_owned(), value));
+                    frame.attributes.push(continues_message());
                 }
                 self.frames.push(frame);
             }
         }
         true
+    }
+
+    /// Returns the frame of a text or an image of a message with images.
+    fn part(&mut self, role: FrameRole, block: &ContentBlock) -> Option<FrameBuf> {
+        match block {
+            ContentBlock::Text {
+                text, signature, ..
+            } => {
+                self.note_if(
+                    signature.is_some(),
+                    LossKind::SignatureDropped,
+                    "a signature dropped",
+                );
+                (!text.is_empty()).then(|| FrameBuf::new(role, text.as_str()))
+            }
+            ContentBlock::Image {
+                source,
+                media_type,
+                detail,
+            } => {
+                let frame = pictures::frame(role, source, media_type.as_deref(), *detail);
+                self.note_if(frame.is_none(), LossKind::ImageDropped, "an image dropped");
+                frame
+            }
+            _ => {
+                self.note(
+                    LossKind::TextDropped,
+                    "reasoning of a non-assistant message dropped",
+                );
+                None
+            }
+        }
     }
 
     /// The text of a text-only message; `None` if it is empty.

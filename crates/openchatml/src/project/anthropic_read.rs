@@ -149,7 +149,7 @@ impl Messages {
                 kind => self.other(kind),
             }
         }
-        let has_image = images::has_image(&parts);
+        let has_image = parts.iter().any(ContentBlock::is_image);
         if parts.len() > 1 && !has_image {
             self.reading
                 .note(LossKind::PartsJoined, "the parts of the text are joined");
@@ -175,18 +175,43 @@ impl Messages {
         let known = ["type", "tool_use_id", "content", "cache_control"];
         self.reading.note_unknown(block, &known);
         let id = self.reading.text(block, "tool_use_id")?;
-        let texts = match block.get("content") {
-            None => Vec::new(),
-            Some(node) => self.texts(node)?,
+        let is_image = |node: Node<'_>| {
+            let block = node.object();
+            let kind = block.and_then(|block| block.get("type")?.string());
+            kind.as_deref() == Some("image")
         };
-        if texts.len() > 1 {
-            self.reading
-                .note(LossKind::PartsJoined, "the parts of a result are joined");
-        }
-        let mut reply = ChatMessage::tool("", texts.concat());
+        let content = match block.get("content") {
+            None => Content::Text(String::new()),
+            Some(node) if node.kind() == Kind::Array && node.items().any(is_image) => {
+                Content::Blocks(self.result_parts(node)?)
+            }
+            Some(node) => {
+                let texts = self.texts(node)?;
+                if texts.len() > 1 {
+                    self.reading
+                        .note(LossKind::PartsJoined, "the parts of a result are joined");
+                }
+                Content::Text(texts.concat())
+            }
+        };
+        let mut reply = ChatMessage::tool("", content);
         reply.tool_call_id = id;
         self.list.push(reply);
         Ok(())
+    }
+
+    /// Reads the texts and images of a result.
+    fn result_parts(&mut self, content: Node<'_>) -> Result<Vec<ContentBlock>, ()> {
+        let mut parts = Vec::new();
+        for block in content.items() {
+            let block = self.reading.object(block, "the block").ok_or(())?;
+            match self.reading.required(&block, "type")?.as_str() {
+                "text" => parts.push(ContentBlock::text(self.text(&block)?)),
+                "image" => parts.extend(images::read(&mut self.reading, &block)),
+                kind => self.other(kind),
+            }
+        }
+        Ok(parts)
     }
 
     fn assistant(&mut self, content: Node<'_>) -> Result<(), ()> {

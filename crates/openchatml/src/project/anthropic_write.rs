@@ -57,7 +57,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 "left out, because the form has no developer, and `system` would raise its rank",
             ),
             Role::System if index < first => system.push(message.text()),
-            Role::User if has_image(message) => {
+            Role::User if message.content.has_image() => {
                 let content = parts(message, &mut notes);
                 values.push(json!({"role": "user", "content": content}).to_string());
             }
@@ -65,14 +65,19 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 let role = message.role.as_str();
                 values.push(json!({"role": role, "content": message.text()}).to_string());
             }
-            Role::Tool => results.push(
-                json!({
+            Role::Tool => {
+                let content = if message.content.has_image() {
+                    parts(message, &mut notes).into()
+                } else {
+                    Value::from(message.text())
+                };
+                let result = json!({
                     "type": "tool_result",
                     "tool_use_id": message.tool_call_id,
-                    "content": message.text(),
-                })
-                .to_string(),
-            ),
+                    "content": content,
+                });
+                results.push(result.to_string());
+            }
             Role::Assistant => {
                 for call in &message.tool_calls {
                     tools.insert(&call.id, &call.name);
@@ -98,11 +103,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-fn has_image(message: &ChatMessage) -> bool {
-    matches!(&message.content, Content::Blocks(blocks) if images::has_image(blocks))
-}
-
-/// Writes the texts and images of a user's message.
+/// Writes the texts and images of a user's message or of a result.
 fn parts(message: &ChatMessage, notes: &mut Notes<'_>) -> Vec<Value> {
     let Content::Blocks(blocks) = &message.content else {
         return Vec::new();

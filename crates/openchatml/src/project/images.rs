@@ -101,10 +101,3 @@ fn parts(block: &ContentBlock) -> Option<(String, Option<ImageDetail>)> {
         _ => None,
     }
 }
-
-/// Returns whether a message has an image.
-pub(super) fn has_image(blocks: &[ContentBlock]) -> bool {
-    blocks
-        .iter()
-        .any(|block| matches!(block, ContentBlock::Image { .. }))
-}

@@ -220,7 +220,9 @@ impl Messages {
                         .note(LossKind::PartChanged, "a refusal is read as text");
                     blocks.push(ContentBlock::text(text));
                 }
-                "image_url" | "image" | "input_image" if role == Role::User => {
+                "image_url" | "image" | "input_image"
+                    if matches!(role, Role::User | Role::Tool) =>
+                {
                     blocks.extend(images::read(&mut self.reading, &part));
                 }
                 "image_url" | "image" | "input_image" => self
@@ -234,7 +236,7 @@ impl Messages {
         }
         let calls = object.get("tool_calls").is_some() || object.get("function_call").is_some();
         let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
-        let are_joined = !(images::has_image(&blocks) || assistant && calls);
+        let are_joined = !(blocks.iter().any(ContentBlock::is_image) || assistant && calls);
         if blocks.iter().filter(is_text).count() > 1 && are_joined {
             self.reading
                 .note(LossKind::PartsJoined, "the parts of the text are joined");

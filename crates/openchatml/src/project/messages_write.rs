@@ -210,7 +210,7 @@ impl<'m> Message<'m, '_> {
                 parts.extend(images::chat_part(block));
             }
         }
-        if images::has_image(blocks) {
+        if self.source.content.has_image() {
             return parts.into();
         }
         match texts.as_slice() {

@@ -81,6 +81,12 @@ fn with_items(values: &[Node<'_>]) -> Option<String> {
     Some(text)
 }
 
+fn is_image(part: Node<'_>) -> bool {
+    let part = part.object();
+    let kind = part.and_then(|part| part.get("type")?.string());
+    kind.as_deref() == Some("input_image")
+}
+
 /// Returns whether an item has a status but `completed`.
 fn is_cut(item: &Object<'_>) -> bool {
     let status = item.get("status").and_then(Node::string);
@@ -125,11 +131,6 @@ impl Items {
         let Some(content) = item.get("content") else {
             self.reading.required(item, "content")?;
             return Err(());
-        };
-        let is_image = |part: Node<'_>| {
-            let part = part.object();
-            let kind = part.and_then(|part| part.get("type")?.string());
-            kind.as_deref() == Some("input_image")
         };
         if role == "user" && content.kind() == Kind::Array && content.items().any(is_image) {
             let parts = self.parts(content)?;
@@ -202,7 +203,7 @@ impl Items {
         }
     }
 
-    /// The texts and images of a user's message.
+    /// The texts and images of a user's message or of a result.
     fn parts(&mut self, content: Node<'_>) -> Result<Vec<ContentBlock>, ()> {
         let mut parts = Vec::new();
         for node in content.items() {
@@ -329,16 +330,22 @@ impl Items {
         self.reading.note_unknown(item, &known);
         self.note_item(item);
         let id = self.reading.text(item, "call_id")?;
-        let texts = match item.get("output") {
-            None => Vec::new(),
-            Some(node) => self.texts(node)?,
+        let content = match item.get("output") {
+            None => Content::Text(String::new()),
+            Some(node) if node.kind() == Kind::Array && node.items().any(is_image) => {
+                Content::Blocks(self.parts(node)?)
+            }
+            Some(node) => {
+                let texts = self.texts(node)?;
+                if texts.len() > 1 {
+                    self.reading
+                        .note(LossKind::PartsJoined, "the parts of the result are joined");
+                }
+                Content::Text(texts.concat())
+            }
         };
-        if texts.len() > 1 {
-            self.reading
-                .note(LossKind::PartsJoined, "the parts of the result are joined");
-        }
         self.flush();
-        let mut reply = ChatMessage::tool("", texts.concat());
+        let mut reply = ChatMessage::tool("", content);
         reply.tool_call_id = id;
         self.list.push(reply);
         Ok(())

@@ -49,7 +49,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
             message.role.as_str()
         };
         match message.role {
-            Role::User if has_image(message) => {
+            Role::User if message.content.has_image() => {
                 items.push(json!({"role": role, "content": parts(message)}));
             }
             Role::System | Role::User => {
@@ -62,7 +62,12 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 } else {
                     "function_call_output"
                 };
-                items.push(json!({"type": kind, "call_id": id, "output": message.text()}));
+                let output = if message.content.has_image() {
+                    parts(message).into()
+                } else {
+                    Value::from(message.text())
+                };
+                items.push(json!({"type": kind, "call_id": id, "output": output}));
             }
             Role::Assistant => {
                 let next = messages.get(index + 1);
@@ -82,11 +87,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-fn has_image(message: &ChatMessage) -> bool {
-    matches!(&message.content, Content::Blocks(blocks) if images::has_image(blocks))
-}
-
-/// Writes the texts and images of a user's message.
+/// Writes the texts and images of a user's message or of a result.
 fn parts(message: &ChatMessage) -> Vec<Value> {
     let Content::Blocks(blocks) = &message.content else {
         return Vec::new();

@@ -126,7 +126,7 @@ async fn a_server_is_started_listed_called_and_ended() {
             "mixed",
             "{}",
             true,
-            "first\n[an image of image/png, 5 bytes: not shown]\n[resource a: file:///a (text/plain)]\n[file:///b]\ninside",
+            "first\n[an image of image/png, 5 bytes: not shown: it is not a PNG, JPEG, GIF or WebP image; the type is detected from the content]\n[resource a: file:///a (text/plain)]\n[file:///b]\ninside",
         ),
     ] {
         let outcome = call(&toolbox, tool, arguments).await;

@@ -221,7 +221,11 @@ impl ParsedDocument<'_> {
                 // hold it.
                 ReferenceKind::AgentTool | ReferenceKind::ResponseSchema => continue,
                 ReferenceKind::Image if !reference.local => continue,
-                ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
+                ReferenceKind::Document | ReferenceKind::Image
+                    if self.payloads.has_read(reference.src) =>
+                {
+                    continue;
+                }
                 ReferenceKind::Image => (LossKind::ImageDropped, "an image is not fetched"),
                 ReferenceKind::Import => (LossKind::PartDropped, "an import is not expanded"),
                 _ => (LossKind::PartDropped, "a document is not fetched"),

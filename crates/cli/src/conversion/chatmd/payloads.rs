@@ -5,7 +5,12 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use chatmd::{DocumentRequest, DocumentText, World, WorldError, WorldErrorKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chatmd::{
+    DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError, WorldErrorKind,
+};
+use logue_message::image_media_type;
 use logue_tools::{FolderHandle, Roots};
 
 /// The directory of payload files beside a transcript.
@@ -52,14 +57,18 @@ impl Payloads {
         if !request.local || request.strip || request.markdown {
             return None;
         }
-        let name = name(request.src)?;
+        String::from_utf8(self.bytes(request.src)?).ok()
+    }
+
+    fn bytes(&self, src: &str) -> Option<Vec<u8>> {
+        let name = name(src)?;
         let opened = self.roots.as_ref()?.open_file(name).ok()?;
         if opened.metadata.len() > MAX_BYTES {
             return None;
         }
         let mut bytes = Vec::new();
         opened.file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
-        String::from_utf8(bytes).ok()
+        Some(bytes)
     }
 }
 
@@ -73,6 +82,18 @@ impl World for Payloads {
         })?;
         self.read.insert(request.src.to_owned());
         Ok(DocumentText::from(text))
+    }
+
+    fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
+        let bytes = self.bytes(request.src).unwrap_or_default();
+        let media_type = image_media_type(&bytes).ok_or_else(|| {
+            WorldError::new(
+                WorldErrorKind::NotFound,
+                "only payload files beside the transcript are read",
+            )
+        })?;
+        self.read.insert(request.src.to_owned());
+        Ok(ImageData::new(media_type, STANDARD.encode(bytes)))
     }
 }
 

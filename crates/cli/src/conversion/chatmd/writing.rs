@@ -253,10 +253,42 @@ impl Writing<'_> {
                 "the name of a tool dropped, as its call does not contain it",
             );
         }
+        let images = self.result_images(&message.content);
         self.out.push_str(&element::tool_response(
             &element::ToolResponseRecord::new(id, element::Payload::Inline(&message.text()))
-                .with_custom(call.is_some_and(|(kind, _)| *kind == CallKind::Custom)),
+                .with_custom(call.is_some_and(|(kind, _)| *kind == CallKind::Custom))
+                .with_images(&images),
         ));
+    }
+
+    /// Returns the images of a result, which follow its text.
+    fn result_images(&mut self, content: &Content) -> Vec<element::ImageRecord> {
+        let Content::Blocks(blocks) = content else {
+            return Vec::new();
+        };
+        if blocks.iter().skip(1).any(|block| !block.is_image()) {
+            let text = "the parts of the text are joined, before the images";
+            self.note(LossKind::PartsJoined, text);
+        }
+        let mut images = Vec::new();
+        for block in blocks {
+            let ContentBlock::Image {
+                source,
+                media_type,
+                detail,
+            } = block
+            else {
+                continue;
+            };
+            if detail.is_some() {
+                self.note(LossKind::SettingDropped, "the detail of an image dropped");
+            }
+            match image_address(source, media_type.as_deref()) {
+                Some(address) => images.push(element::ImageRecord::remote(address)),
+                None => self.note(LossKind::ImageDropped, "an image dropped"),
+            }
+        }
+        images
     }
 
     fn assistant<'m>(&mut self, message: &'m ChatMessage, calls: &mut Calls<'m>) {

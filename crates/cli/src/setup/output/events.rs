@@ -24,6 +24,9 @@ pub(super) fn json_event(event: TurnEvent) -> Option<Value> {
         TurnEvent::Unchecked { tool, why } => {
             json!({"event": "tool.schema_unavailable", "name": tool, "reason": why})
         }
+        TurnEvent::ImagesDropped(count) => {
+            json!({"event": "tool.images_dropped", "count": count})
+        }
         TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
         TurnEvent::ToolEnded { call, ok, text, .. } => json!({"event": "tool.result",

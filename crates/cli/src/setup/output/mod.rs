@@ -527,6 +527,17 @@ impl Output {
                     escape_line(&why)
                 ));
             }
+            TurnEvent::ImagesDropped(count) => {
+                self.clear_spinner();
+                let images = if count == 1 {
+                    "1 image of a tool result is".to_owned()
+                } else {
+                    format!("{count} images of tool results are")
+                };
+                print_error(&format!(
+                    "warning: {images} not sent: the model takes no images\n"
+                ));
+            }
             TurnEvent::ToolStarted(call) => {
                 let id = call.id.clone();
                 self.state().running.insert(id, Instant::now());

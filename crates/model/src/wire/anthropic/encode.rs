@@ -158,11 +158,16 @@ fn turns(messages: &[ChatMessage]) -> Result<Vec<Value>, ProviderError> {
         let (role, blocks) = match message.role {
             Role::System => continue,
             Role::User => ("user", blocks_of(&message.content)?),
-            Role::Tool => (
-                "user",
-                vec![json!({"type": "tool_result",
-                "tool_use_id": message.tool_call_id, "content": message.text()})],
-            ),
+            Role::Tool => {
+                let content = if message.content.has_image() {
+                    Value::Array(blocks_of(&message.content)?)
+                } else {
+                    json!(message.text())
+                };
+                let result = json!({"type": "tool_result",
+                    "tool_use_id": message.tool_call_id, "content": content});
+                ("user", vec![result])
+            }
             Role::Assistant => {
                 let mut blocks = blocks_of(&message.content)?;
                 for call in &message.tool_calls {

@@ -6,6 +6,7 @@
 //! message, unless it is a Harmony system message. Each reply follows its call, because the format has
 //! no ids.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use logue_message::{ChatMessage, Content, ContentBlock, Role as MessageRole, ToolDefinition};
@@ -97,6 +98,11 @@ impl HarmonyPrompt {
         request: &ModelRequest<'_>,
         options: &HarmonyPromptOptions,
     ) -> Result<Self, ProviderError> {
+        let messages = without_tool_images(request.messages);
+        let request = &ModelRequest {
+            messages: &messages,
+            ..*request
+        };
         request.messages.iter().try_for_each(only_text)?;
         let offered = match request.tool_choice {
             ToolChoice::None => &[],
@@ -191,6 +197,31 @@ fn render_error(error: &RenderError) -> ProviderError {
     };
     let message = format!("cannot render the conversation: {error}");
     ProviderError::new(Category::InvalidRequest, message).with_help(help)
+}
+
+/// Replaces the images of tool results by a note.
+fn without_tool_images(messages: &[ChatMessage]) -> Cow<'_, [ChatMessage]> {
+    let has_image =
+        |message: &ChatMessage| message.role == MessageRole::Tool && message.content.has_image();
+    if !messages.iter().any(has_image) {
+        return Cow::Borrowed(messages);
+    }
+    let mut messages = messages.to_vec();
+    for message in messages.iter_mut().filter(|message| has_image(message)) {
+        let count = message.content.remove_images();
+        let mut text = message.text();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&image_note(count));
+        message.content = Content::Text(text);
+    }
+    Cow::Owned(messages)
+}
+
+fn image_note(count: usize) -> String {
+    let images = if count == 1 { "image" } else { "images" };
+    format!("[{count} {images} not shown: this model takes no images]")
 }
 
 fn only_text(message: &ChatMessage) -> Result<(), ProviderError> {

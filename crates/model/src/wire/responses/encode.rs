@@ -113,7 +113,12 @@ fn items_of(
             } else {
                 "function_call_output"
             };
-            items.push(json!({"type": kind, "call_id": id, "output": message.text()}));
+            let output = if message.content.has_image() {
+                content_of(&message.content)?
+            } else {
+                json!(message.text())
+            };
+            items.push(json!({"type": kind, "call_id": id, "output": output}));
         }
         Role::System | Role::User => {
             let role = if message.developer {

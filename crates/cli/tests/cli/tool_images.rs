@@ -1,0 +1,318 @@
+//! Images in results of tools: what each provider receives, in the turn and in the next run.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use testkit::mcp::{GIF, PNG};
+use testkit::{Answer, Completion, Delivery, ModelServer, Reply, Wire};
+
+use crate::mcp::{command, readable_peer};
+use crate::program::{Ran, folder, logue, run};
+use crate::providers::{anthropic, responses};
+
+const TEXT: &str =
+    "before\n[image 1: image/png, 70 bytes]\nbetween\n[image 2: image/gif, 42 bytes]";
+
+/// A prompt with a server whose results have images.
+fn prompt() -> String {
+    let server = command("images");
+    format!("<tool mcp_server=\"{server}\" include=\"echo\"/>\n<user>Go.</user>\n")
+}
+
+/// Runs the prompt and the program again; returns the bodies of the requests.
+fn twice(here: &Path, model: &str, replies: Vec<Reply>, flags: &[&str]) -> (Vec<Value>, [Ran; 2]) {
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let settings = format!("[model]\nbase_url = \"{}\"\n", server.base_url());
+    readable_peer(here, &settings);
+    let run = |arguments: &[&str]| {
+        let mut command = logue(here);
+        command
+            .args(["run", "-m", model, "p.md"])
+            .args(arguments)
+            .args(flags)
+            .env("ANTHROPIC_BASE_URL", server.base_url());
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran
+    };
+    let ran = [run(&[]), run(&["more"])];
+    let bodies = server.received().into_iter().map(|request| request.body);
+    (bodies.collect(), ran)
+}
+
+fn stored(here: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(here.join(".chatmd"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Checks that the transcript names the images outside its text, and that the files hold them.
+fn check_transcript(here: &Path, payload: &str) {
+    let images = [("png", PNG), ("gif", GIF)].map(|(ending, data)| {
+        let bytes = STANDARD.decode(data).unwrap();
+        let found = stored(here).into_iter().find(|(_, held)| *held == bytes);
+        let (name, _) = found.unwrap();
+        assert!(
+            name.starts_with("sha256-") && name.ends_with(ending),
+            "{name}"
+        );
+        format!("<img src=\"./.chatmd/{name}\" local/>\n")
+    });
+    // Equal images are one file.
+    let is_image = |(name, _): &(String, Vec<u8>)| name.starts_with("sha256-");
+    assert_eq!(stored(here).iter().filter(|file| is_image(file)).count(), 2);
+    let transcript = std::fs::read_to_string(here.join("p.md")).unwrap();
+    let expected = format!("{payload}\n{}</tool_response>\n", images.concat());
+    assert!(transcript.contains(&expected), "{transcript}");
+    assert!(!transcript.contains(PNG), "{transcript}");
+}
+
+fn data(kind: &str, base64: &str) -> String {
+    format!("data:image/{kind};base64,{base64}")
+}
+
+#[test]
+fn chat_completions_receive_them_in_a_user_message_after_the_results() {
+    let inline = format!("<config show_tool_call/>\n{}", prompt());
+    let folder = folder(&[("p.md", &inline)]);
+    let calls = Answer::text("")
+        .with_call("c1", "echo", "{}")
+        .with_call("c2", "echo", "{}");
+    let replies = vec![
+        Reply::Answer(calls),
+        Reply::Answer(Answer::text("done")),
+        Reply::Answer(Answer::text("again")),
+    ];
+    let (bodies, _) = twice(folder.path(), "m", replies, &[]);
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let image = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": TEXT});
+    let mut parts = Vec::new();
+    for id in ["c1", "c2"] {
+        parts.extend([
+            text(&format!(
+                "The 2 images in the result of the call `{id}` (`echo`):"
+            )),
+            image(data("png", PNG)),
+            image(data("gif", GIF)),
+        ]);
+    }
+    assert_eq!(
+        messages[2..],
+        [
+            result("c1"),
+            result("c2"),
+            json!({"role": "user", "content": parts})
+        ]
+    );
+    let next = bodies[2]["messages"].as_array().unwrap();
+    assert_eq!(next[..messages.len()], messages[..]);
+    assert_eq!(next.len(), messages.len() + 2);
+    check_transcript(folder.path(), &format!("RAW|{TEXT}|RAW"));
+}
+
+#[test]
+fn responses_receive_them_in_the_output_of_the_call() {
+    let folder = folder(&[("p.md", &prompt())]);
+    let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "echo",
+        "arguments": "{}"});
+    let answer = |text: &str| {
+        responses(&[json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": text}]})])
+    };
+    let replies = vec![responses(&[call]), answer("done"), answer("again")];
+    let (bodies, _) = twice(folder.path(), "responses:m", replies, &[]);
+    let items = bodies[1]["input"].as_array().unwrap();
+    let image = |url: String| json!({"type": "input_image", "image_url": url, "detail": "auto"});
+    let output = json!([{"type": "input_text", "text": TEXT},
+        image(data("png", PNG)), image(data("gif", GIF))]);
+    assert_eq!(
+        *items.last().unwrap(),
+        json!({"type": "function_call_output", "call_id": "c1", "output": output})
+    );
+    let next = bodies[2]["input"].as_array().unwrap();
+    assert_eq!(next[..items.len()], items[..]);
+    let payload = "<doc src=\"./.chatmd/1.tool-call-result.c1.json\" local/>";
+    check_transcript(folder.path(), payload);
+}
+
+#[test]
+fn anthropic_receives_them_in_the_tool_result() {
+    let folder = folder(&[("p.md", &prompt())]);
+    let call = json!({"type": "tool_use", "id": "c1", "name": "echo", "input": {}});
+    let answer = |text: &str| anthropic(&[json!({"type": "text", "text": text})], "end_turn");
+    let replies = vec![
+        anthropic(&[call], "tool_use"),
+        answer("done"),
+        answer("again"),
+    ];
+    let (bodies, _) = twice(folder.path(), "anthropic:m", replies, &[]);
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    let image = |kind: &str, data: &str| {
+        let source = json!({"type": "base64", "media_type": kind, "data": data});
+        json!({"type": "image", "source": source})
+    };
+    let content = json!([{"type": "text", "text": TEXT},
+        image("image/png", PNG), image("image/gif", GIF)]);
+    assert_eq!(
+        messages.last().unwrap()["content"],
+        json!([{"type": "tool_result", "tool_use_id": "c1", "content": content}])
+    );
+    let next = bodies[2]["messages"].as_array().unwrap();
+    assert_eq!(next[..messages.len()], messages[..]);
+    let payload = "<doc src=\"./.chatmd/1.tool-call-result.c1.json\" local/>";
+    check_transcript(folder.path(), payload);
+}
+
+#[test]
+fn a_model_without_images_receives_a_note_and_the_loss_is_reported() {
+    let folder = folder(&[("p.md", &prompt())]);
+    let completion = |text: &str| {
+        Reply::Completion(Completion::new(
+            Wire::VllmText,
+            vec![(Vec::new(), text.to_owned())],
+        ))
+    };
+    let call = "<|channel|>commentary to=functions.echo <|constrain|>json<|message|>{}<|call|>";
+    let answer = "<|channel|>final<|message|>done";
+    let replies = vec![completion(call), completion(answer), completion(answer)];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let url = server.base_url();
+    readable_peer(folder.path(), "");
+    for flags in [&["p.md"][..], &["p.md", "more"]] {
+        let mut command = logue(folder.path());
+        command.args(["run", "-m", "harmony:m", "--base-url", &url]);
+        let ran = Ran::from(command.args(flags).output().unwrap());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let warning = "warning: 2 images of tool results are not sent: the model takes no images\n";
+        assert_eq!(ran.stderr.matches(warning).count(), 1, "{}", ran.stderr);
+    }
+    // The prompt of the next run begins with the one of the turn.
+    let prompts: Vec<Vec<u64>> = server
+        .received()
+        .into_iter()
+        .map(|request| serde_json::from_value(request.body["prompt"].clone()).unwrap())
+        .collect();
+    let shown: Vec<u32> = prompts[1]
+        .iter()
+        .map(|id| u32::try_from(*id).unwrap())
+        .collect();
+    let text = logue_o200k::decode_lossy(&shown);
+    let note = format!("{TEXT}\n[2 images not shown: this model takes no images]");
+    assert!(text.contains(&note), "{text}");
+    assert!(!text.contains("iVBORw0"), "{text}");
+    let common = prompts[1].len() - 2;
+    assert_eq!(prompts[2][..common], prompts[1][..common]);
+    // A model that takes images receives them from the same file.
+    let next =
+        ModelServer::start(vec![Reply::Answer(Answer::text("ok"))], Delivery::Whole).unwrap();
+    let mut command = logue(folder.path());
+    command.args([
+        "run",
+        "-m",
+        "m",
+        "--base-url",
+        &next.base_url(),
+        "p.md",
+        "look",
+    ]);
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(next.received()[0].body.to_string().contains(PNG));
+}
+
+#[test]
+fn conversions_keep_images_of_results_or_list_them() {
+    let image = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = |id: &str| {
+        json!({"id": id, "type": "function",
+        "function": {"name": "echo", "arguments": "{}"}})
+    };
+    let result =
+        |id: &str, parts: &[Value]| json!({"role": "tool", "content": parts, "tool_call_id": id});
+    let png = image(data("png", PNG));
+    let conversation = json!([
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": null, "tool_calls": [call("c1"), call("c2")]},
+        result("c1", &[text("One."), png.clone(), image(data("gif", GIF))]),
+        result("c2", std::slice::from_ref(&png)),
+        {"role": "assistant", "content": "done"},
+    ]);
+    let folder = folder(&[("a.json", &conversation.to_string())]);
+    let here = folder.path();
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(here.join(name)).unwrap()).unwrap()
+    };
+    let convert = |from: &str, form: &str, to: &str| {
+        let ran = run(here, ["convert", from, "--to", form, "-o", to]);
+        assert!(ran.status == 0 || ran.status == 8, "{}", ran.stderr);
+        ran
+    };
+    for (form, file) in [
+        ("ocml2.2", "b.ocml"),
+        ("json", "b.json"),
+        ("anthropic", "b.anthropic.json"),
+        ("responses", "b.responses.json"),
+        ("chatmd", "b.chatmd"),
+    ] {
+        let ran = convert("a.json", form, file);
+        assert!(
+            ran.status == 0 && !ran.stderr.contains("content:"),
+            "{form}: {}",
+            ran.stderr
+        );
+        let checked = run(here, ["check", file]);
+        assert!(
+            !checked.stdout.contains("answered twice"),
+            "{form}: {}",
+            checked.stdout
+        );
+        let back = convert(file, "openai", "back.json");
+        assert_eq!(back.status, 0, "{form}: {}", back.stderr);
+        assert_eq!(read("back.json"), conversation, "{form}");
+    }
+    for form in ["ocml2.0", "harmony", "sharegpt", "json2.0"] {
+        let ran = convert("a.json", form, "c.out");
+        let lost = ran.stderr.matches("an image dropped").count();
+        assert_eq!((ran.status, lost), (8, 3), "{form}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_conversion_reads_the_images_beside_a_transcript() {
+    let call = "<user>Go.</user>\n<tool_call tool_call_id=\"c1\" function_name=\"echo\">RAW|{}|RAW\
+                </tool_call>\n<tool_response tool_call_id=\"c1\">\nRAW|One.|RAW\n\
+                <img src=\"./.chatmd/a.png\" local/>\n</tool_response>\n";
+    let folder = folder(&[("p.md", call), (".chatmd/a.png", "")]);
+    let here = folder.path();
+    std::fs::write(here.join(".chatmd/a.png"), STANDARD.decode(PNG).unwrap()).unwrap();
+    let ran = run(here, ["convert", "p.md", "--to", "ocml2.2", "-o", "p.ocml"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let frames = std::fs::read_to_string(here.join("p.ocml")).unwrap();
+    let expected = format!(
+        "<|start|>tool name=functions.echo call_id=c1 to=assistant<|channel|>commentary<|message|>One.<|end|>\n\
+         <|start|>tool name=functions.echo call_id=c1 to=assistant content_type=image_url continues=message\
+         <|channel|>commentary<|message|>{}<|end|>",
+        data("png", PNG)
+    );
+    assert!(frames.contains(&expected), "{frames}");
+    std::fs::remove_file(here.join(".chatmd/a.png")).unwrap();
+    let ran = run(here, ["convert", "p.md", "--to", "ocml2.2", "-o", "q.ocml"]);
+    assert_eq!(ran.status, 8);
+    assert!(
+        ran.stderr.contains("an image is not fetched"),
+        "{}",
+        ran.stderr
+    );
+}
