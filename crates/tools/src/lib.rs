@@ -83,8 +83,9 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower, Python, ReadDirectory,
-    ReadFile, ResultFields, Search, SearchEngine, SearchLimits, UnknownBuiltin, WebpageToMarkdown,
+    BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower, ImportImage, Python,
+    ReadDirectory, ReadFile, ResultFields, Search, SearchEngine, SearchLimits, UnknownBuiltin,
+    WebpageToMarkdown,
 };
 pub use covered::{CommandFiles, CoveredFile, FileContent, FileHasher};
 pub use envelope::envelope;

@@ -36,6 +36,8 @@ pub struct AccessScope {
     /// The directories that Python programs may read; `None` for the roots.
     pub(crate) python_roots: Option<Arc<Roots>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
+    /// Whether the model of the run takes images.
+    pub(crate) takes_images: bool,
     /// Pages opened by the browser tools of the run.
     pub(crate) pages: Pages,
 }
@@ -74,6 +76,7 @@ impl AccessScope {
             python: ShellOptions::default(),
             python_roots: None,
             search: None,
+            takes_images: true,
             pages: Pages::default(),
         }
     }
@@ -97,7 +100,14 @@ impl AccessScope {
         self
     }
 
-    /// Sets the directories that a prompt names; `read_file` is confined to them.
+    /// Sets whether the model of the run takes images.
+    #[must_use]
+    pub fn with_images(mut self, takes_images: bool) -> Self {
+        self.takes_images = takes_images;
+        self
+    }
+
+    /// Sets the directories that a prompt names; `read_file` and `import_image` are confined to them.
     #[must_use]
     pub fn with_named_roots(mut self, named: Vec<NamedRoot>) -> Self {
         self.named = named;

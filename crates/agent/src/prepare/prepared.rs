@@ -322,11 +322,16 @@ async fn assemble(
     environment: &Environment,
     source: &PromptSource,
     prompt: Prompt,
-    scope: PromptScope,
+    mut scope: PromptScope,
     permissions: Permissions,
 ) -> Result<Prepared, PrepareError> {
     if source.origin == PromptOrigin::Network && !prompt.tools.is_empty() {
         return Err(PrepareError::ToolsFromNetwork);
+    }
+    // The errors of tools are reported before that of the model.
+    let model = find_model(environment, &prompt, &scope);
+    if let Ok(model) = &model {
+        scope.takes_images = model.provider.takes_images();
     }
     let toolbox = match toolbox(&prompt, &scope, &permissions).await {
         Ok(toolbox) => toolbox,
@@ -349,7 +354,7 @@ async fn assemble(
     };
     let checked = requirements.check(offered.definitions());
     checked.map_err(PrepareError::Requirements)?;
-    let model = find_model(environment, &prompt, &scope)?;
+    let model = model?;
     if scope.depth == 0 {
         require_price(environment.budget.limits(), &model)?;
     }

@@ -112,6 +112,7 @@ impl PromptScope {
             record: self.record.clone(),
             place: self.place.clone(),
             confinement: self.confinement.clone(),
+            takes_images: self.takes_images,
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

@@ -58,6 +58,8 @@ pub struct PromptScope {
     pub(crate) place: String,
     /// The restrictions of the callers.
     pub(crate) confinement: Arc<Confinement>,
+    /// Whether the model of the prompt takes images.
+    pub(crate) takes_images: bool,
 }
 
 /// The model and settings of a caller, for agents that name no model.
@@ -144,6 +146,7 @@ impl PromptScope {
             record: None,
             place: String::new(),
             confinement: Arc::default(),
+            takes_images: true,
             files,
         }
     }
@@ -219,7 +222,8 @@ impl PromptScope {
         let reach = AccessScope::new(Arc::clone(roots))
             .with_write_log(self.files.written().clone())
             .with_python(self.program_options("python"))
-            .with_python_roots(self.program_roots());
+            .with_python_roots(self.program_roots())
+            .with_images(self.takes_images);
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
         let named = named.filter_map(|name| roots.open_file(name).ok().map(|opened| opened.path));

@@ -128,7 +128,7 @@ fn annotations_are_one_line_each() {
     let ran = run(folder.path(), ["check", "--format", "github", "a,b.md"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (8, ""));
     assert_snapshot!(ran.stdout, @r"
-    ::warning file=a%2Cb.md,line=1,endLine=1,col=1,endColumn=27,title=tool-unsupported::the built-in tool `odoc_search` of ochat is not supported%0Ahelp: calls of it are rejected; supported are read_file, get_contents, read_dir, read_directory, apply_patch, append_to_file, find_and_replace, webpage_to_markdown, search, write_file, browser, browser.search, browser.open, browser.find, python, fork
+    ::warning file=a%2Cb.md,line=1,endLine=1,col=1,endColumn=27,title=tool-unsupported::the built-in tool `odoc_search` of ochat is not supported%0Ahelp: calls of it are rejected; supported are read_file, get_contents, read_dir, read_directory, import_image, apply_patch, append_to_file, find_and_replace, webpage_to_markdown, search, write_file, browser, browser.search, browser.open, browser.find, python, fork
     ::error file=a%2Cb.md,line=3,endLine=3,col=1,endColumn=13,title=E-MD-MISMATCHED-TAG::`</assistant>` does not match the open `<user>`%0Aexpected: `</user>`%0Ahelp: tags that are meant as text go into a RAW block: `RAW|</assistant>|RAW`
     ");
 }

@@ -316,3 +316,192 @@ fn a_conversion_reads_the_images_beside_a_transcript() {
         ran.stderr
     );
 }
+
+/// A folder with an image, files that are not images, and an image outside.
+fn with_images(prompt: &str, name: &str) -> tempfile::TempDir {
+    let folder = folder(&[(name, prompt), ("text.png", "hello"), ("sub/x", "")]);
+    let outside = folder.path().with_extension("outside.png");
+    let png = STANDARD.decode(PNG).unwrap();
+    std::fs::write(&outside, &png).unwrap();
+    std::os::unix::fs::symlink(&outside, folder.path().join("link.png")).unwrap();
+    // The name does not decide the type.
+    std::fs::write(folder.path().join("sub/chart.txt"), &png).unwrap();
+    let mut large = png;
+    large.resize(3_932_161, 0);
+    std::fs::write(folder.path().join("large.png"), &large).unwrap();
+    folder
+}
+
+const IMPORTED: &str = "[image 1: sub/chart.txt, image/png, 70 bytes]";
+
+fn calls(paths: &[&str]) -> Reply {
+    let mut answer = Answer::text("");
+    for (at, path) in paths.iter().enumerate() {
+        let arguments = json!({"path": path}).to_string();
+        answer = answer.with_call(format!("c{at}"), "import_image", &arguments);
+    }
+    Reply::Answer(answer)
+}
+
+#[test]
+fn import_image_shows_files_below_the_roots_and_nothing_else() {
+    let prompt = "<tool name=\"import_image\"/>\n<user>Go.</user>\n";
+    let folder = with_images(prompt, "p.md");
+    let outside = folder.path().with_extension("outside.png");
+    let outside = outside.to_str().unwrap();
+    let paths = [
+        "sub/chart.txt",
+        "text.png",
+        "large.png",
+        "link.png",
+        "sub/../../x.png",
+        outside,
+        "missing.png",
+    ];
+    let done = Reply::Answer(Answer::text("done"));
+    let (bodies, _) = twice(folder.path(), "m", vec![calls(&paths), done], &[]);
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    let results: Vec<&str> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(results.len(), paths.len());
+    assert_eq!(results[0], IMPORTED);
+    assert!(
+        results[1].contains("is not a PNG, JPEG, GIF or WebP image"),
+        "{results:?}"
+    );
+    assert!(
+        results[2].contains("has 3932161 bytes, more than the 3932160"),
+        "{results:?}"
+    );
+    for refused in &results[3..6] {
+        assert!(refused.contains("is outside the folders"), "{results:?}");
+    }
+    let last = messages.last().unwrap();
+    let images = last.to_string().matches("data:image/png;base64,").count();
+    assert_eq!((last["role"].as_str(), images), (Some("user"), 1));
+    assert!(last.to_string().contains(PNG));
+    let next = bodies[2]["messages"].as_array().unwrap();
+    assert_eq!(next[..messages.len()], messages[..]);
+    let checked = run(folder.path(), ["check", "p.md"]);
+    assert_eq!((checked.status, checked.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn import_image_obeys_the_directories_that_a_prompt_names() {
+    let prompt = "<tool name=\"read_file\"><read id=\"s\" path=\"sub\"/></tool>\n\
+                  <tool name=\"import_image\"/>\n<user>Go.</user>\n";
+    let folder = with_images(prompt, "p.md");
+    std::fs::copy(
+        folder.path().join("sub/chart.txt"),
+        folder.path().join("top.png"),
+    )
+    .unwrap();
+    let done = Reply::Answer(Answer::text("done"));
+    let replies = vec![calls(&["sub/chart.txt", "top.png"]), done];
+    let (bodies, _) = twice(folder.path(), "m", replies, &[]);
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    assert!(
+        messages[2]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("[image 1: ")
+    );
+    let refused = messages[3]["content"].as_str().unwrap();
+    assert!(refused.contains("is outside the folders"), "{refused}");
+}
+
+#[test]
+fn import_image_fails_for_a_model_without_images() {
+    let prompt = "<tool name=\"import_image\"/>\n<user>Go.</user>\n";
+    let folder = with_images(prompt, "p.md");
+    let completion = |text: &str| {
+        let pieces = vec![(Vec::new(), text.to_owned())];
+        Reply::Completion(Completion::new(Wire::VllmText, pieces))
+    };
+    let call = "<|channel|>commentary to=functions.import_image <|constrain|>json<|message|>\
+                {\"path\":\"sub/chart.txt\"}<|call|>";
+    let replies = vec![
+        completion(call),
+        completion("<|channel|>final<|message|>done"),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let mut command = logue(folder.path());
+    command.args([
+        "run",
+        "-m",
+        "harmony:m",
+        "--base-url",
+        &server.base_url(),
+        "p.md",
+    ]);
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let received = server.received();
+    let ids: Vec<u32> = serde_json::from_value(received[1].body["prompt"].clone()).unwrap();
+    let text = logue_o200k::decode_lossy(&ids);
+    assert!(
+        text.contains("This model takes no images; change model."),
+        "{text}"
+    );
+    let transcript = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
+    assert!(!transcript.contains("<img"), "{transcript}");
+}
+
+#[test]
+fn a_transcript_of_frames_keeps_the_image() {
+    let prompt = "version: 2.2\ngeneration_settings: {builtin_tools: [import_image]}\n\
+                  <|start|>user<|message|>Go.<|end|>\n";
+    let folder = with_images(prompt, "p.ocml");
+    let done = Reply::Answer(Answer::text("done"));
+    let replies = vec![calls(&["sub/chart.txt"]), done];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let url = server.base_url();
+    for more in [&["p.ocml"][..], &["p.ocml", "more"]] {
+        let words = ["run", "-m", "m", "--base-url", &url];
+        let ran = run(folder.path(), words.iter().chain(more));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+    }
+    let bodies: Vec<Value> = server.received().into_iter().map(|it| it.body).collect();
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    assert!(messages.last().unwrap().to_string().contains(PNG));
+    let next = bodies[2]["messages"].as_array().unwrap();
+    assert_eq!(next[..messages.len()], messages[..]);
+    let transcript = std::fs::read_to_string(folder.path().join("p.ocml")).unwrap();
+    let part = "call_id=c0 to=assistant content_type=image_url continues=message";
+    assert_eq!(transcript.matches(part).count(), 1, "{transcript}");
+    let checked = run(folder.path(), ["check", "p.ocml"]);
+    assert_eq!((checked.status, checked.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn a_session_keeps_the_image() {
+    let prompt = "<config model=\"m\"/>\n<tool name=\"import_image\"/>\n";
+    let folder = with_images(prompt, "p.md");
+    let done = Reply::Answer(Answer::text("done"));
+    let replies = vec![calls(&["sub/chart.txt"]), done];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    for words in [
+        &["send", "--agent", "p.md", "s", "Go."][..],
+        &["send", "s", "more"],
+    ] {
+        let mut command = logue(folder.path());
+        command
+            .env("OPENAI_BASE_URL", server.base_url())
+            .args(words);
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "done\n"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let bodies: Vec<Value> = server.received().into_iter().map(|it| it.body).collect();
+    let messages = bodies[1]["messages"].as_array().unwrap();
+    assert!(messages.last().unwrap().to_string().contains(PNG));
+    let next = bodies[2]["messages"].as_array().unwrap();
+    assert_eq!(next[..messages.len()], messages[..]);
+}

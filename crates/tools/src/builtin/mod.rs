@@ -8,6 +8,7 @@ mod browser;
 mod file_edit;
 mod find_and_replace;
 mod fork;
+mod import_image;
 mod python;
 mod read_directory;
 mod read_file;
@@ -23,6 +24,7 @@ use rooted::{add_root_parameter, rooted, without_root};
 
 pub(crate) use browser::Pages;
 pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
+pub use import_image::ImportImage;
 pub use python::Python;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
@@ -43,6 +45,8 @@ pub enum Builtin {
     ReadFile,
     /// `read_dir`, also `read_directory`, which is the name for the model.
     ReadDirectory,
+    /// `import_image`.
+    ImportImage,
     /// `append_to_file`.
     AppendToFile,
     /// `find_and_replace`.
@@ -88,6 +92,7 @@ impl Builtin {
     pub const ALL: &'static [Self] = &[
         Self::ReadFile,
         Self::ReadDirectory,
+        Self::ImportImage,
         Self::AppendToFile,
         Self::FindAndReplace,
         Self::ApplyPatch,
@@ -106,6 +111,7 @@ impl Builtin {
         match self {
             Self::ReadFile => &["read_file", "get_contents"],
             Self::ReadDirectory => &["read_dir", "read_directory"],
+            Self::ImportImage => &["import_image"],
             Self::AppendToFile => &["append_to_file"],
             Self::FindAndReplace => &["find_and_replace"],
             Self::ApplyPatch => &["apply_patch"],
@@ -123,7 +129,9 @@ impl Builtin {
     /// Returns the greatest effect that the tool can have.
     pub fn power(self) -> BuiltinPower {
         match self {
-            Self::ReadFile | Self::ReadDirectory | Self::Search => BuiltinPower::Reads,
+            Self::ReadFile | Self::ReadDirectory | Self::ImportImage | Self::Search => {
+                BuiltinPower::Reads
+            }
             Self::WebpageToMarkdown
             | Self::BrowserSearch
             | Self::BrowserOpen
@@ -212,7 +220,10 @@ impl Builtin {
 
     /// Returns whether calls select a named directory by the argument `root`.
     const fn takes_root(self) -> bool {
-        matches!(self, Self::ReadFile | Self::ReadDirectory | Self::Search)
+        matches!(
+            self,
+            Self::ReadFile | Self::ReadDirectory | Self::ImportImage | Self::Search
+        )
     }
 
     /// Creates the tool, confined to `scope`.
@@ -221,6 +232,7 @@ impl Builtin {
         let tool: Arc<dyn Tool> = match self {
             Self::ReadFile => Arc::new(ReadFile::new(roots())),
             Self::ReadDirectory => Arc::new(ReadDirectory::new(roots())),
+            Self::ImportImage => Arc::new(ImportImage::new(roots()).for_model(scope.takes_images)),
             Self::AppendToFile => Arc::new(append_to_file::append_to_file(scope)),
             Self::FindAndReplace => Arc::new(find_and_replace::find_and_replace(scope)),
             Self::ApplyPatch => Arc::new(apply_patch::apply_patch(scope)),
@@ -241,6 +253,9 @@ impl Builtin {
             Self::ReadFile => rooted(tool, base, named, true, |it| Arc::new(ReadFile::new(it))),
             Self::ReadDirectory => rooted(tool, base, named, is_confined, |it| {
                 Arc::new(ReadDirectory::new(it))
+            }),
+            Self::ImportImage => rooted(tool, base, named, true, |it| {
+                Arc::new(ImportImage::new(it).for_model(scope.takes_images))
             }),
             Self::Search => rooted(tool, base, named, is_confined, |it| {
                 Arc::new(Search::new(it))
