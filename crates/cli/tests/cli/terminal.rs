@@ -225,7 +225,7 @@ fn words(lines: &[String]) -> Vec<usize> {
 
 #[test]
 fn resizes_while_an_answer_arrives_double_lose_and_split_nothing() {
-    const BLOCKS: usize = 100;
+    const BLOCKS: usize = 140;
     let seed = std::env::var("LOGUE_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());

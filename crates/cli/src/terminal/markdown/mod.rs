@@ -56,6 +56,8 @@ struct TextBlock {
     quotes: usize,
     /// The text whose marks are not closed.
     pending: String,
+    /// Whether it has text other than white space.
+    has_text: bool,
 }
 
 #[derive(Debug)]
@@ -128,8 +130,10 @@ impl Renderer {
             self.open(&found, &line, width, out);
         }
         if let Some(fed) = self.fed {
-            self.feed(line.get(fed..).unwrap_or_default(), width, out);
-            self.fed = Some(line.len());
+            // These may be a break at the end of the line.
+            let end = line.trim_end_matches([' ', '\\']).len().max(fed);
+            self.feed(line.get(fed..end).unwrap_or_default(), width, out);
+            self.fed = Some(end);
         }
         self.line = line;
     }
@@ -269,6 +273,7 @@ impl Renderer {
             style,
             quotes: line.quotes,
             pending: String::new(),
+            has_text: false,
         });
     }
 
@@ -284,7 +289,8 @@ impl Renderer {
         let Block::Text(block) = &mut self.block else {
             return;
         };
-        let is_break = text.ends_with("  ") || text.ends_with('\\');
+        let has_text = block.has_text || !text.trim().is_empty();
+        let is_break = has_text && (text.ends_with("  ") || text.ends_with('\\'));
         let text = text.trim_end_matches(['\\', ' ']);
         if is_break {
             block.feed(text, self.look, width, out);
@@ -331,6 +337,7 @@ impl Renderer {
 impl TextBlock {
     /// Adds text; everything before a space is written if its marks are closed.
     fn feed(&mut self, text: &str, look: Look, width: usize, out: &mut String) {
+        self.has_text |= !text.trim().is_empty();
         for piece in text.split_inclusive(char::is_whitespace) {
             self.pending.push_str(piece);
             if piece.ends_with(char::is_whitespace) && is_closed(&self.pending) {
@@ -511,7 +518,7 @@ mod tests {
     #[test]
     fn lines_come_before_the_paragraph_ends() {
         let mut renderer = Renderer::new(STYLED);
-        let out = renderer.push("many words that are longer than one line of ", 40);
+        let out = renderer.push("many words that are longer than one line of two", 40);
         assert_eq!(out, "many words that are longer than one line\n");
     }
 

@@ -163,7 +163,8 @@ fn cells(row: &str) -> Vec<String> {
         }
         is_escaped = character == '\\' && !is_escaped;
     }
-    if row.ends_with('|') {
+    // The row ended with a separator.
+    if cells.last().is_some_and(String::is_empty) {
         cells.pop();
     }
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
