@@ -142,6 +142,7 @@ fn answer(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let request = read_request(&mut stream)?;
+    let is_list = request.line.starts_with("GET ") && request.line.contains("/models ");
     let number = {
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(request);
@@ -150,6 +151,13 @@ fn answer(
     let Some(reply) = replies.get(number).or(replies.last()) else {
         return Ok(());
     };
+    if is_list && matches!(reply, Reply::Answer(_)) {
+        // A server that answers questions lists its model.
+        let list = r#"{"object":"list","data":[{"id":"gpt-4o","object":"model"}]}"#;
+        let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\n";
+        let head = format!("{head}content-length: {}\r\n\r\n{list}", list.len());
+        return stream.write_all(head.as_bytes());
+    }
     let seed = match delivery {
         Delivery::Random(seed) => seed,
         _ => 1,

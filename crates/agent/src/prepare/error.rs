@@ -174,7 +174,7 @@ impl PrepareError {
 
 fn no_input(is_answered: bool) -> &'static str {
     if is_answered {
-        "the conversation ends with the assistant's answer: there is nothing to answer"
+        "the conversation is complete: its last message is the assistant's answer"
     } else {
         "the prompt has no message that a model could answer"
     }

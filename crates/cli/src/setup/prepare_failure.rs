@@ -2,6 +2,7 @@
 
 use logue_agent::{HostError, InvalidPrompt, PrepareError, TOOL_RESULT_REQUIRED};
 use logue_harness::ErrorBucket;
+use logue_source::quote_words;
 
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
@@ -49,9 +50,9 @@ pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> C
                  to=assistant<|channel|>commentary<|message|>…<|end|>`"
             ))
         }
-        PrepareError::NoInput { .. } => failure.with_help(
-            "add a <user> element to the file, or name a message: `logue run FILE \"…\"`",
-        ),
+        PrepareError::NoInput { .. } => failure
+            .with_help(format!("ask with a message: {} \"…\"", this_command()))
+            .with_help("or add a <user> element at the end of the file"),
         PrepareError::Requirements(error) => {
             let failure = provider_failure(error);
             match &model_args.response.schema {
@@ -108,4 +109,11 @@ impl From<CliError> for HostError {
         let error = Self::new(failure.code, failure.message).with_bucket(bucket);
         failure.help.into_iter().fold(error, Self::with_help)
     }
+}
+
+/// Returns the command line of this process, quoted for a shell.
+fn this_command() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    quote_words(std::iter::once("logue".to_owned()).chain(arguments))
 }

@@ -67,6 +67,7 @@ mod prompt_settings;
 mod provider_errors;
 mod providers;
 mod questions;
+mod readme;
 mod recorded;
 mod recovered;
 mod redact;

@@ -44,11 +44,11 @@ fn a_conversation_goes_on_from_its_file() {
         .map(|message| message["content"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["hello", "one", "and then?"]);
-    assert_eq!(
-        say(&["run", "prompt.md"]).status,
-        3,
-        "there is nothing to answer"
-    );
+    let complete = say(&["run", "-o", "a talk.md", "prompt.md"]);
+    assert_eq!(complete.status, 3);
+    let lines = "error[no_user_input]: the conversation is complete: its last message is the assistant's \
+                 answer\n  = help: ask with a message: logue run -o 'a talk.md' prompt.md \"…\"\n";
+    assert!(complete.stderr.contains(lines), "{}", complete.stderr);
 }
 
 #[test]
