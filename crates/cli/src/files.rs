@@ -16,6 +16,15 @@ pub(crate) fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
+/// Returns the size of all files; `None` with standard input.
+pub(crate) fn size_of(files: &[PathBuf]) -> Option<u64> {
+    let size = |file: &PathBuf| {
+        let found = (!is_stdin(file)).then(|| std::fs::metadata(file))?;
+        Some(found.map_or(0, |found| found.len()))
+    };
+    files.iter().map(size).sum()
+}
+
 /// Returns the name of a file for messages.
 pub(crate) fn shown_name(file: &Path) -> String {
     if is_stdin(file) {

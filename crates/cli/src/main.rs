@@ -14,6 +14,7 @@ mod exit;
 mod files;
 mod finding;
 mod language;
+mod progress;
 mod rewrite;
 mod setup;
 mod table;

@@ -72,7 +72,7 @@ pub use format::{JsonFormat, Projected};
 pub use messages_write::terminator_losses;
 pub use outline::{conversations, detect, is_message_line, recognize};
 pub use places::{check, check_with};
-pub use read::{read, read_all, read_part};
+pub use read::{read, read_all, read_part, read_recognized};
 pub use unknown_shape::{LogShape, UnknownShape};
 
 /// Writes one conversation, with a newline at its end. Linear in the transcript.

@@ -159,7 +159,14 @@ impl Build {
                 ))
             }
             6 => named(FrameBuf::preamble(body)),
-            7 => named(FrameBuf::analysis(body)),
+            7 => {
+                let mut thought = named(FrameBuf::analysis(body));
+                if variant == 3 {
+                    let proof = Some(format!("proof{}", self.count));
+                    thought.attributes.push(("signature".to_owned(), proof));
+                }
+                thought
+            }
             8..=10 => return self.called(calls, variant, are_unusual, body),
             11 if are_unusual => unusual(body, variant),
             12 if are_unusual => empty(variant),

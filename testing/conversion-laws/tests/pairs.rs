@@ -1,10 +1,11 @@
 //! The laws for all ordered pairs of dialects and JSON forms.
 
 use conversion_laws::{Passage, conversation, corpus, to_json, violation};
-use openchatml::convert::{self, ConvertOptions};
+use openchatml::convert::{self, ConvertOptions, PlacedTools};
 use openchatml::project::{self, JsonFormat};
-use openchatml::{Dialect, Transcript};
+use openchatml::{Dialect, FrameBuf, Loss, LossKind, Transcript};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -90,6 +91,61 @@ proptest! {
         // Four first forms, each with all the others, keep a run short.
         for from in forms.iter().cycle().skip(start).step_by(3).take(4) {
             check(&transcript, *from, &options);
+        }
+    }
+}
+
+/// Returns lists of declared tools, of which TypeScript or a function list cannot state some.
+fn tools() -> impl Strategy<Value = Vec<Value>> {
+    let schemas = [
+        json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 2}}}),
+        json!({"type": "object", "properties": {}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"a": {"type": "string", "enum": ["x", "<|end|>"]}}}),
+    ];
+    let names = ["f", "g.h", "of-tide", "two words"];
+    let function = (
+        proptest::sample::select(names.to_vec()),
+        proptest::sample::select(schemas.to_vec()),
+        any::<bool>(),
+    );
+    let function = function.prop_map(|(name, schema, is_strict)| {
+        let mut function = json!({"name": name, "description": "D", "parameters": schema});
+        if is_strict {
+            function["strict"] = json!(true);
+        }
+        json!({"type": "function", "function": function})
+    });
+    let other = Just(json!({"type": "web_search", "name": "web"}));
+    proptest::collection::vec(prop_oneof![5 => function, 1 => other], 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(300, 20_000)))]
+    #[test]
+    fn declared_tools_are_kept_or_listed(tools in tools(), instructions: bool) {
+        let mut frames = vec![FrameBuf::user("Hi"), FrameBuf::answer("Hello")];
+        if instructions {
+            frames.insert(0, FrameBuf::developer("Be brief."));
+            frames.insert(0, FrameBuf::system("You help."));
+        }
+        let mut before = Transcript::new(frames);
+        before.tools = tools;
+        let options = ConvertOptions::default();
+        for form in forms() {
+            let Some(passage) = through(&before, form, &options) else {
+                continue;
+            };
+            let placed = PlacedTools::beside(&passage.transcript);
+            let losses = passage.written.iter().chain(&passage.read);
+            let is_listed = |loss: &Loss| {
+                use LossKind::{AttributeDropped, DeclarationChanged, DeclarationDropped, SpellingChanged};
+                [AttributeDropped, DeclarationChanged, DeclarationDropped, SpellingChanged]
+                    .contains(&loss.kind)
+            };
+            let is_kept = placed.transcript().tools == before.tools;
+            let is_listed = losses.filter(|loss| is_listed(loss)).count() > 0;
+            prop_assert!(is_kept || is_listed, "{form:?}: {:?}", placed.transcript().tools);
         }
     }
 }

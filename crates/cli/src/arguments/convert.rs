@@ -1,5 +1,6 @@
 //! The command line of `logue convert`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -45,6 +46,10 @@ pub(crate) struct ConvertArgs {
 
     #[command(flatten)]
     pub(crate) variables: VariableArgs,
+
+    /// Convert JSON lines with N threads [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Read the input as JSON lines
     #[arg(long)]

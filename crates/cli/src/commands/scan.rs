@@ -15,8 +15,9 @@ use crate::arguments::ScanArgs;
 use crate::conversion::form::{Form, looks_like_json};
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
-use crate::files::{find_files, io_cause};
+use crate::files::{find_files, io_cause, is_stdin, size_of};
 use crate::finding::to_json;
+use crate::progress::Progress;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
 /// Bytes that are read at a time.
@@ -27,14 +28,24 @@ pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, CliError> {
         return Err(CliError::new(Exit::Usage, "usage", fault)
             .with_help("--family names families to search for, --no-family those to leave out"));
     }
-    let mut tally = Tally::default();
+    let mut files = Vec::new();
     for path in &arguments.paths {
-        if path.as_os_str() == "-" {
+        if path.as_os_str() != "-" && path.is_dir() {
+            files.extend(find_files(path, |_| true)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let mut tally = Tally {
+        files: 0,
+        found: 0,
+        harmless: 0,
+        unreadable: 0,
+        progress: Progress::bytes(size_of(&files), arguments.json),
+    };
+    for path in &files {
+        if is_stdin(path) {
             tally.stream("<stdin>", None, io::stdin().lock(), arguments)?;
-        } else if path.is_dir() {
-            for file in find_files(path, |_| true)? {
-                tally.file(&file, arguments)?;
-            }
         } else {
             tally.file(path, arguments)?;
         }
@@ -51,12 +62,12 @@ pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, CliError> {
     })
 }
 
-#[derive(Debug, Default)]
 struct Tally {
     files: usize,
     found: usize,
     harmless: usize,
     unreadable: usize,
+    progress: Progress,
 }
 
 impl std::fmt::Display for Tally {
@@ -129,6 +140,7 @@ impl Tally {
                 scan.finish(&mut |token| found.push(token));
             }
             lines.push(piece);
+            self.progress.advance(piece.len() as u64);
             for token in found {
                 self.report(name, &mut lines, &token, arguments.json)?;
             }

@@ -248,7 +248,8 @@ impl Form {
         read.into_iter().map(conversation).collect()
     }
 
-    fn of_projection(self, read: Projected, certain: bool) -> Conversation {
+    /// Returns a conversation that was read in this form.
+    pub(crate) fn of_projection(self, read: Projected, certain: bool) -> Conversation {
         Conversation {
             broken: read.has_errors(),
             transcript: read.transcript,

@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 
-use logue_source::escape_untrusted;
+use logue_source::{Diagnostic, escape_untrusted};
 use openchatml::{Loss, LossKind, LossSeverity};
 
 use crate::arguments::LossArgs;
-use crate::conversion::form::Conversation;
 use crate::exit::Exit;
 
 /// The losses that a command permits.
@@ -36,11 +35,10 @@ impl LossPolicy {
     }
 
     /// Returns the reason to refuse a conversation before it is written.
-    pub(crate) fn refusal(self, read: &Conversation) -> Option<&'static str> {
-        let mut found = read.diagnostics.iter();
-        if read.broken {
+    pub(crate) fn refusal(self, broken: bool, found: &[Diagnostic]) -> Option<&'static str> {
+        if broken {
             Some("it could not be read completely")
-        } else if self.strict.is_some() && found.any(logue_source::Diagnostic::is_error) {
+        } else if self.strict.is_some() && found.iter().any(Diagnostic::is_error) {
             Some("it has errors, and --strict forbids them")
         } else {
             None

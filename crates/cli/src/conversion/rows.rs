@@ -19,14 +19,14 @@ pub(crate) struct Row<'t> {
     pub(crate) conversations: Vec<Conversation>,
 }
 
-/// Reads every row of a JSON text. Rows that cannot be read have diagnostics.
+/// Reads every row of a JSON text, each when it is taken. Rows that cannot be read have diagnostics.
 ///
 /// A line that is not JSON does not affect the other lines.
 pub(crate) fn read_rows<'t>(
     name: &str,
     text: &'t [u8],
     format: Option<JsonFormat>,
-) -> Vec<Row<'t>> {
+) -> impl ExactSizeIterator<Item = Row<'t>> {
     let parts = project::conversations(text).unwrap_or_else(|_| {
         let lines = lines(text);
         if is_json_lines(Path::new(name)) || are_mostly_rows(text, &lines) {
@@ -36,7 +36,7 @@ pub(crate) fn read_rows<'t>(
         }
     });
     let places = Source::new("", text);
-    let row = |part: Span| {
+    let row = move |part: Span| {
         let place = places.line_column(part.start);
         let text = part.bytes(text);
         Row {
@@ -49,7 +49,7 @@ pub(crate) fn read_rows<'t>(
             conversations: read_row(text, format),
         }
     };
-    parts.into_iter().map(row).collect()
+    parts.into_iter().map(row)
 }
 
 /// Returns whether the extension of a file is that of JSON lines.

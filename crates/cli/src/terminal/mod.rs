@@ -8,6 +8,7 @@ use logue_source::{ColorMode, UntrustedEscaper};
 
 use self::markdown::Look;
 use crate::exit::{CliError, Exit};
+use crate::progress::suspended;
 
 /// The columns of a terminal that does not report them.
 const DEFAULT_WIDTH: usize = 80;
@@ -78,13 +79,15 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 /// Writes a part of a text as [`print()`] does; `escaper` has the parts before it.
 pub(crate) fn print_part(text: &str, escaper: &mut UntrustedEscaper) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if out.is_terminal() {
-        out.write_all(escaper.escape(text).as_bytes())?;
-    } else {
-        out.write_all(text.as_bytes())?;
-    }
-    out.flush()
+    suspended(|| {
+        let mut out = io::stdout().lock();
+        if out.is_terminal() {
+            out.write_all(escaper.escape(text).as_bytes())?;
+        } else {
+            out.write_all(text.as_bytes())?;
+        }
+        out.flush()
+    })
 }
 
 /// Writes escaped text with colours of this program to standard output.
@@ -97,15 +100,19 @@ pub(crate) fn print_styled(text: &str, style: ColorMode) -> io::Result<()> {
 
 /// Writes text that the caller has escaped to standard output and flushes it.
 pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    suspended(|| {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    })
 }
 
 /// Writes to standard error; errors are ignored, since no stream remains for a report.
 pub(crate) fn print_error(text: &str) {
-    let mut err = io::stderr().lock();
-    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+    suspended(|| {
+        let mut err = io::stderr().lock();
+        drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+    });
 }
 
 /// Treats a closed pipe as the normal end of a command.

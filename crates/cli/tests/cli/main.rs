@@ -24,6 +24,7 @@ mod control_tokens;
 mod convert;
 mod convert_chatmd;
 mod convert_losses;
+mod convert_parallel;
 mod convert_tools;
 mod convert_variables;
 mod damage;

@@ -202,7 +202,7 @@ impl<'t> PlacedTools<'t> {
                 return;
             }
             Place::Developer => match self.namespace() {
-                Some(text) => return self.insert(Layout::Namespace, &text),
+                Some(text) => return self.insert(Layout::Namespace, &text, true),
                 None => Layout::Json,
             },
             Place::DeveloperJson => Layout::Json,
@@ -216,14 +216,18 @@ impl<'t> PlacedTools<'t> {
             return;
         }
         let text = section_text(&self.transcript.tools, layout);
-        self.insert(layout, &text);
+        self.insert(layout, &text, false);
     }
 
-    /// Inserts the section of the tools.
-    fn insert(&mut self, layout: Layout, text: &str) {
+    /// Inserts the section of the tools; `is_exact` if it is known to read back as they are.
+    fn insert(&mut self, layout: Layout, text: &str, is_exact: bool) {
         let (lowered, added) = lowered(&self.transcript, layout, text);
         self.added = added;
-        self.note_changes(&lowered, layout);
+        // Such a section is not parsed again.
+        let is_found = is_exact && is_only_section(&lowered.frames, layout, text);
+        if !is_found {
+            self.note_changes(&lowered, layout);
+        }
         self.transcript = Cow::Owned(lowered);
     }
 
@@ -327,6 +331,28 @@ fn only_section(frames: &[FrameBuf], layouts: &[Layout]) -> Option<Section> {
         }
     }
     found
+}
+
+/// Returns whether reading finds this section, and no other, where it was written.
+///
+/// A conservative test: in doubt the section is not found.
+fn is_only_section(frames: &[FrameBuf], layout: Layout, text: &str) -> bool {
+    let (role, heading) = parts_of(layout);
+    let leading = frames.iter().take_while(|frame| is_leading(frame));
+    let with_heading = leading.filter(|frame| frame.body.contains(heading));
+    let mut bodies = with_heading.map(|frame| (frame, frame.body.as_str()));
+    let (Some((frame, body)), None) = (bodies.next(), bodies.next()) else {
+        return false;
+    };
+    let Some(before) = body.strip_suffix(text) else {
+        return false;
+    };
+    is_plain(frame, role)
+        && body.matches(heading).count() == 1
+        && (before.is_empty()
+            || before
+                .strip_suffix(separator(layout))
+                .is_some_and(|before| !before.is_empty()))
 }
 
 /// Returns whether a frame may come before the first turn.

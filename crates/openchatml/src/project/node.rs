@@ -63,11 +63,12 @@ impl<'t> Node<'t> {
                 .with_help("correct the text here; nothing of the conversation was read"),
             ));
         }
+        // The text is one value, so it ends where the white space after it begins.
         let skipped = bytes.len() - bytes.trim_ascii_start().len();
-        let start = start + skipped;
+        let end = start + bytes.trim_ascii_end().len();
         Ok(Self {
             text,
-            span: Span::new(start, skip_value(text, start)),
+            span: Span::new(start + skipped, end),
         })
     }
 
@@ -121,10 +122,15 @@ impl<'t> Node<'t> {
     /// The text of a string. `None` for other values, and for a string that holds half of a
     /// surrogate pair, which is not text.
     pub(super) fn string(self) -> Option<String> {
-        match self.kind() {
-            Kind::String => serde_json::from_str(self.spelled()).ok(),
-            _ => None,
+        if self.kind() != Kind::String {
+            return None;
         }
+        let spelled = self.spelled();
+        if memchr::memchr(b'\\', spelled.as_bytes()).is_some() {
+            return serde_json::from_str(spelled).ok();
+        }
+        let text = spelled.strip_prefix('"')?.strip_suffix('"')?;
+        Some(text.to_owned())
     }
 
     /// The value as data.
@@ -182,6 +188,15 @@ impl<'t> Object<'t> {
 
     /// The first duplicate key. Readers differ in which one counts, so none does.
     pub(super) fn duplicate(&self) -> Option<Node<'t>> {
+        // Almost every object is small.
+        if self.entries.len() <= 8 {
+            let mut entries = self.entries.iter().enumerate();
+            let is_earlier = |(index, (_, name, _)): &(usize, &(Node<'t>, String, Node<'t>))| {
+                let mut before = self.entries.iter().take(*index);
+                before.any(|(_, earlier, _)| earlier == name)
+            };
+            return entries.find(is_earlier).map(|(_, (key, _, _))| *key);
+        }
         let mut seen = BTreeSet::new();
         let mut entries = self.entries.iter();
         entries

@@ -156,9 +156,14 @@ pub fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
     let Ok(values) = Node::values(text, Span::new(0, text.len())) else {
         return Err(unknown(&[]));
     };
+    recognize_values(&values)
+}
+
+/// Returns the format of values, which are one, or one on each line.
+pub(super) fn recognize_values(values: &[Node<'_>]) -> Result<JsonFormat, UnknownShape> {
     let mut keys = Vec::new();
     let mut known = None;
-    let rows: Vec<Node<'_>> = match values.as_slice() {
+    let rows: Vec<Node<'_>> = match values {
         [one] if one.items().next().is_some() && one.items().all(is_conversation) => {
             one.items().collect()
         }
@@ -166,7 +171,7 @@ pub fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
             let format = of_messages(values.iter().copied(), &mut keys);
             return format.ok_or_else(|| unknown(&keys));
         }
-        _ => values,
+        values => values.to_vec(),
     };
     for node in rows {
         match of_row(node, &mut keys) {

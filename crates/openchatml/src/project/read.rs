@@ -4,7 +4,7 @@ use logue_source::Span;
 
 use super::format::{JsonFormat, Projected};
 use super::node::Node;
-use super::outline::unpacked;
+use super::outline::{recognize_values, unpacked};
 use super::{
     anthropic_read, frames_read, harmony_read, history_read, messages_read, responses_read, rows,
     sharegpt_read,
@@ -25,6 +25,27 @@ pub fn read_part(text: &[u8], part: Span, from: JsonFormat, options: &ConvertOpt
     read.into_iter().next().unwrap_or_default()
 }
 
+/// Recognizes a text and reads its conversations, as [`recognize`](super::recognize) and [`read_all`].
+///
+/// Parses the text once. `None` for invalid JSON or an unknown format. Linear in the text.
+///
+/// ```
+/// use openchatml::convert::ConvertOptions;
+/// use openchatml::project::{JsonFormat, read_recognized};
+///
+/// let text = br#"{"conversations": [{"from": "human", "value": "Hi"}]}"#;
+/// let (format, read) = read_recognized(text, &ConvertOptions::default()).unwrap();
+/// assert_eq!((format, read.len()), (JsonFormat::ShareGpt, 1));
+/// ```
+pub fn read_recognized(
+    text: &[u8],
+    options: &ConvertOptions,
+) -> Option<(JsonFormat, Vec<Projected>)> {
+    let values = Node::values(text, Span::new(0, text.len())).ok()?;
+    let format = recognize_values(&values).ok()?;
+    Some((format, read_nodes(&values, format, options)))
+}
+
 /// As [`read_part`], with both conversations of a pair. The header of each has its `label`.
 pub fn read_all(
     text: &[u8],
@@ -41,12 +62,16 @@ pub fn read_all(
             }];
         }
     };
-    if let [node] = values.as_slice()
+    read_nodes(&values, from, options)
+}
+
+fn read_nodes(values: &[Node<'_>], from: JsonFormat, options: &ConvertOptions) -> Vec<Projected> {
+    if let [node] = values
         && let Some(row) = unpacked(*node)
     {
         return read_unpacked(&row, node.span(), from, options);
     }
-    match values.as_slice() {
+    match values {
         [node] if from == JsonFormat::Preference => rows::read_pair(*node, options),
         values => vec![read_values(values, from, options)],
     }

@@ -9,10 +9,9 @@ mod files;
 mod sarif;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{
     MAX_AGENT_CALLS, SourceError, builtin_schemas, into_text, read_all, read_bytes,
     unknown_builtins,
@@ -38,12 +37,10 @@ use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{file_world_with, find_files, folder_of};
 use crate::language::Language;
+use crate::progress::Progress;
 use crate::setup::evaluation::base_of;
 use crate::setup::settings::Settings;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
-
-/// Minimum number of files for a progress bar.
-const MANY: usize = 50;
 
 pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
     let files = files(arguments)?;
@@ -52,21 +49,22 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
         format: arguments.format(),
         tally: Tally::default(),
         sarif: Sarif::default(),
-        bar: bar(files.len()),
+        progress: Progress::bytes(size(&files), arguments.format() != FindingFormat::Human),
         seen: files.iter().filter_map(Input::canonical).collect(),
         agents: VecDeque::new(),
         builtins: builtin_schemas(),
         max_agent_depth: Settings::inspect()
             .map_or(MAX_AGENT_CALLS, |settings| settings.run.max_agent_depth),
     };
+    let mut done = 0;
     for file in &files {
         checker.input(file)?;
-        checker.bar.inc(1);
+        done += file.size().unwrap_or(0);
+        checker.progress.set(done);
     }
     while let Some(agent) = checker.agents.pop_front() {
         checker.agent(&agent)?;
     }
-    checker.bar.finish_and_clear();
     checker.end()
 }
 
@@ -79,6 +77,12 @@ struct Input {
 }
 
 impl Input {
+    /// Returns the size of the file; `None` for standard input.
+    fn size(&self) -> Option<u64> {
+        let found = std::fs::metadata(self.path.as_ref()?);
+        Some(found.map_or(0, |found| found.len()))
+    }
+
     /// Returns the path without links; `None` for standard input.
     fn canonical(&self) -> Option<PathBuf> {
         self.path.as_ref()?.canonicalize().ok()
@@ -104,12 +108,9 @@ fn files(arguments: &CheckArgs) -> Result<Vec<Input>, CliError> {
     Ok(files)
 }
 
-fn bar(count: usize) -> ProgressBar {
-    if count >= MANY && io::stderr().is_terminal() {
-        ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr())
-    } else {
-        ProgressBar::hidden()
-    }
+/// Returns the size of all files; `None` with standard input.
+fn size(files: &[Input]) -> Option<u64> {
+    files.iter().map(Input::size).sum()
 }
 
 #[derive(Debug, Default)]
@@ -142,7 +143,7 @@ struct Checker<'a> {
     format: FindingFormat,
     tally: Tally,
     sarif: Sarif,
-    bar: ProgressBar,
+    progress: Progress,
     /// The canonical paths of the files and agents that are checked once.
     seen: BTreeSet<PathBuf>,
     /// Agents that the checked prompts name.
@@ -233,6 +234,7 @@ impl Checker<'_> {
         format: Option<JsonFormat>,
     ) -> Result<(), CliError> {
         for row in read_rows(name, text, format) {
+            self.progress.advance(row.text.len() as u64);
             let source = Source::fragment(name, row.text, row.origin);
             let mut reported: Vec<Diagnostic> = Vec::new();
             for read in row.conversations {
@@ -371,7 +373,7 @@ impl Checker<'_> {
         let line = match self.format {
             FindingFormat::Human => {
                 let report = format!("{}\n", source.render(diagnostic, error_style()));
-                self.bar.suspend(|| print_error(&report));
+                print_error(&report);
                 return Ok(());
             }
             FindingFormat::Sarif => {
@@ -381,11 +383,11 @@ impl Checker<'_> {
             FindingFormat::Json => format!("{}\n", to_json(source, diagnostic)),
             FindingFormat::Github => format!("{}\n", annotation(source, diagnostic)),
         };
-        let printed = self.bar.suspend(|| print(&line));
-        ignore_broken_pipe(printed).map(drop)
+        ignore_broken_pipe(print(&line)).map(drop)
     }
 
     fn end(self) -> Result<Exit, CliError> {
+        drop(self.progress);
         match self.format {
             FindingFormat::Human if self.tally.files == 0 => {
                 print_error("no prompts or transcripts found\n");

@@ -8,37 +8,40 @@
 //! is one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`,
 //! the convention of data sets.
 
+mod parallel;
 mod report;
 mod sink;
 mod source;
+mod temporary;
+mod writer;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{EvaluationRecord, FileLoader, VariableValues};
 use logue_source::{Origin, Source, Span, escape_line};
 use logue_tools::Roots;
-use openchatml::Loss;
-use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project::{self, JsonFormat};
-use serde_json::{Value, json};
 
 use crate::conversion::chatmd::{self, Expansion, Filling};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
-use crate::commands::convert::report::{ConversationRef, Outcome, Report};
+use crate::commands::convert::parallel::in_order;
+use crate::commands::convert::report::{ConversationRef, Report};
 use crate::commands::convert::sink::Sink;
 use crate::commands::convert::source::{Input, Lines};
+use crate::commands::convert::writer::{ConvertedBatch, Writer};
 use crate::conversion::form::Conversation;
-use crate::conversion::in_memory::reason;
 use crate::conversion::rows;
 use crate::exit::{CliError, Exit};
 use crate::files::{empty_file, find_files, folder_of};
 use crate::language::Language;
+use crate::progress::Progress;
 use crate::setup::evaluation::{base_of, record_key};
 use crate::setup::variables::variables;
 use crate::terminal::print_error;
@@ -47,33 +50,30 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     let (jobs, several) = jobs(arguments)?;
     let mut converter = Converter {
         arguments,
-        options: ConvertOptions::default()
-            .with_strict(arguments.losses.strict)
-            .with_thinking(arguments.keep_reasoning),
+        writer: Writer::new(arguments),
         variables: variables(&arguments.variables)?,
         declared: BTreeSet::new(),
         has_more: several,
         report: Report::new(arguments, several),
     };
-    let bar = if several && !arguments.json && io::stderr().is_terminal() {
-        ProgressBar::with_draw_target(Some(jobs.len() as u64), ProgressDrawTarget::stderr())
-    } else {
-        ProgressBar::hidden()
-    };
     let mut failed = false;
-    for job in &jobs {
-        match bar.suspend(|| converter.job(job)) {
-            Ok(()) => {}
-            Err(failure) if several => {
-                // A failing file must not prevent the conversion of the others.
-                bar.suspend(|| crate::terminal::report(&failure));
-                failed = true;
+    {
+        let progress = several.then(|| Progress::items(jobs.len() as u64, arguments.json));
+        for job in &jobs {
+            match converter.job(job) {
+                Ok(()) => {}
+                Err(failure) if several => {
+                    // A failing file must not prevent the conversion of the others.
+                    crate::terminal::report(&failure);
+                    failed = true;
+                }
+                Err(failure) => return Err(failure),
             }
-            Err(failure) => return Err(failure),
+            if let Some(progress) = &progress {
+                progress.advance(1);
+            }
         }
-        bar.inc(1);
     }
-    bar.finish_and_clear();
     converter.report.finish()?;
     converter.has_more = false;
     converter.require_declared()?;
@@ -185,7 +185,7 @@ fn is_candidate(path: &Path) -> bool {
 
 struct Converter<'a> {
     arguments: &'a ConvertArgs,
-    options: ConvertOptions,
+    writer: Writer,
     variables: VariableValues,
     /// The variables that the documents so far declare.
     declared: BTreeSet<String>,
@@ -225,13 +225,12 @@ impl Converter<'_> {
                 Ok(format) => (Form::Projection(format), false),
                 Err(shape) => {
                     let which = ConversationRef::of_file(&name, &bytes);
-                    return self.one(which, &rows::unknown(&shape), false).map(drop);
+                    return self.one(which, rows::unknown(&shape), false).map(drop);
                 }
             },
             None if bytes.trim_ascii().is_empty() => return Err(empty_file(&name)),
             None => return Err(unknown(&name)),
         };
-        self.options.line = false;
         if let Form::Projection(_) = form
             && let Ok(parts) = project::conversations(&bytes)
             && (parts.len() > 1
@@ -251,12 +250,12 @@ impl Converter<'_> {
                 };
                 chatmd::read_with(&bytes, certain, folder, filling, expansion)
             }
-            _ => form.read(&bytes, certain, folder, &self.options),
+            _ => form.read(&bytes, certain, folder, &self.writer.options),
         };
         self.declare(&read)?;
         let which = ConversationRef::of_file(&name, &bytes);
         let shown = job.output.is_none() && self.arguments.json;
-        if let Some(text) = self.one(which, &read, shown)? {
+        if let Some(text) = self.one(which, read, shown)? {
             let mut sink = self.sink(job)?;
             sink.write(&text)?;
             sink.finish()?;
@@ -329,117 +328,96 @@ impl Converter<'_> {
     fn one(
         &mut self,
         which: ConversationRef<'_>,
-        read: &Conversation,
+        read: Conversation,
         shown: bool,
     ) -> Result<Option<String>, CliError> {
-        let written = self.write(read);
-        let (text, losses) = match written {
-            Ok(written) => written,
-            Err((outcome, losses)) => {
-                self.report.add(which, read, &losses, &outcome)?;
-                return Ok(None);
-            }
-        };
-        let shown = shown.then_some(text.as_str());
-        self.report
-            .add(which, read, &losses, &Outcome::Written(shown))?;
-        Ok(Some(text))
-    }
-
-    /// Returns the text of a conversation with all losses, or the reason for a refusal.
-    fn write(
-        &self,
-        read: &Conversation,
-    ) -> Result<(String, Vec<Loss>), (Outcome<'static>, Vec<Loss>)> {
-        let losses = read.losses.clone();
-        let refused = |why: &str| Outcome::Refused(why.to_owned());
-        if let Some(why) = self.report.policy.refusal(read) {
-            return Err((refused(why), losses));
-        }
-        match self.arguments.to.write(&read.transcript, &self.options) {
-            Ok(written) => {
-                let losses = [losses, written.losses].concat();
-                if self.report.policy.refuses(&losses) {
-                    return Err((Outcome::Forbidden, losses));
-                }
-                Ok((read.variables.restore(written.text), losses))
-            }
-            Err(ConvertError::Losses(more)) => Err((Outcome::Forbidden, [losses, more].concat())),
-            Err(error) => Err((refused(&reason(&error)), losses)),
-        }
+        let converted = self.writer.write(read);
+        self.report.add(which, &converted, shown)?;
+        Ok(converted.text.ok())
     }
 
     /// Converts JSON lines; a refused line ends the conversion only with `--strict`.
+    ///
+    /// Batches of lines are converted in several threads; reports and output have their order.
     fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), CliError> {
         let mut sink = self.sink(job)?;
-        self.options.line = true;
-        while let Some((line, start)) = lines.next()? {
+        let writer = self.writer.for_lines(sink.is_report());
+        let size = lines.size();
+        // Of several files, those that are done are shown.
+        let is_on_screen = job.output.is_none() && io::stdout().is_terminal();
+        let is_hidden = self.arguments.json || self.has_more || is_on_screen;
+        let progress = Progress::bytes(size, is_hidden);
+        let threads = self.threads();
+        let mut is_complete = true;
+        let take = |batch: ConvertedBatch| {
+            progress.advance(batch.lines.text.len() as u64);
+            let flow = self.batch(name, &batch, &mut sink)?;
+            is_complete = flow.is_continue();
+            match batch.lines.failure {
+                Some(failure) if is_complete => Err(failure),
+                _ => Ok(flow),
+            }
+        };
+        in_order(
+            threads,
+            move || lines.batch(),
+            |batch| writer.batch(batch),
+            take,
+        )?;
+        drop(progress);
+        if is_complete {
+            sink.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Reports on a batch of lines and writes their text.
+    ///
+    /// Ends at the first refused line with `--strict`, and if the output was closed.
+    fn batch(
+        &mut self,
+        name: &str,
+        batch: &ConvertedBatch,
+        sink: &mut Sink,
+    ) -> Result<ControlFlow<()>, CliError> {
+        let places = batch.lines.lines.iter();
+        let mut text = String::new();
+        let mut flow = ControlFlow::Continue(());
+        'lines: for ((range, start), line) in places.zip(&batch.converted) {
+            let of_line = batch.lines.text.get(range.clone()).unwrap_or_default();
             let which = ConversationRef {
                 name,
-                text: &line,
-                start,
+                // Positions in a text within a line are not positions in the file.
+                text: line.inner.as_deref().map_or(of_line, str::as_bytes),
+                start: *start,
                 one_of_many: true,
             };
-            match self.line(which, &sink)? {
-                Some(text) => sink.write(&text)?,
-                None if self.report.policy.strict.is_some() => return Ok(()),
-                None => {}
-            }
-            if sink.is_closed() {
-                return Ok(());
+            let before = text.len();
+            for converted in &line.conversations {
+                self.report.add(which, converted, sink.is_report())?;
+                match &converted.text {
+                    Ok(line) => text.push_str(line),
+                    Err(_) if self.report.policy.strict.is_some() => {
+                        text.truncate(before);
+                        flow = ControlFlow::Break(());
+                        break 'lines;
+                    }
+                    Err(_) => {}
+                }
             }
         }
-        sink.finish()
+        sink.write(&text)?;
+        Ok(if sink.is_closed() {
+            ControlFlow::Break(())
+        } else {
+            flow
+        })
     }
 
-    /// Converts one line; the result includes its newline.
-    fn line(
-        &mut self,
-        which: ConversationRef<'_>,
-        sink: &Sink,
-    ) -> Result<Option<String>, CliError> {
-        let named_form = self.arguments.from;
-        let inner = match named_form {
-            None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(which.text),
-            Some(_) => None,
-        };
-        let bytes = inner.as_deref().map_or(which.text, str::as_bytes);
-        let form = named_form
-            .map(|form| (form, true))
-            .or_else(|| Form::detect(None, bytes));
-        let read = match form {
-            Some((form, certain)) => form.read_all(bytes, certain, None, &self.options),
-            None => match rows::recognize(bytes) {
-                // A line that is not JSON is reported as the most frequent form.
-                Ok(format) => Form::Projection(format).read_all(bytes, false, None, &self.options),
-                Err(shape) => vec![rows::unknown(&shape)],
-            },
-        };
-        let which = match &inner {
-            // Positions in a text within a line are not positions in the file.
-            Some(text) => ConversationRef {
-                text: text.as_bytes(),
-                ..which
-            },
-            None => which,
-        };
-        let mut lines = String::new();
-        for read in &read {
-            match self.one(which, read, sink.is_report())? {
-                Some(text) => lines.push_str(&self.as_line(text)),
-                None if self.report.policy.strict.is_some() => return Ok(None),
-                None => {}
-            }
-        }
-        Ok(Some(lines))
-    }
-
-    /// Returns a conversation as one line of JSON.
-    fn as_line(&self, text: String) -> String {
-        match self.arguments.to {
-            Form::Projection(_) => text,
-            _ => format!("{}\n", json!({ "text": text })),
-        }
+    /// Returns the number of threads that convert JSON lines.
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.arguments.jobs.map_or_else(all, NonZeroUsize::get)
     }
 
     /// Converts a JSON array of conversations into another array.
@@ -452,7 +430,7 @@ impl Converter<'_> {
         job: &Job,
     ) -> Result<(), CliError> {
         let mut sink = self.sink(job)?;
-        self.options.line = true;
+        let writer = self.writer.for_lines(sink.is_report());
         let places = Source::new(name, bytes);
         let mut before = "[\n";
         for part in parts {
@@ -467,31 +445,22 @@ impl Converter<'_> {
                 },
                 one_of_many: true,
             };
-            for read in form.read_all(which.text, true, None, &self.options) {
-                match self.one(which, &read, sink.is_report())? {
-                    Some(text) => {
+            for read in form.read_all(which.text, true, None, &writer.options) {
+                let converted = writer.write(read);
+                self.report.add(which, &converted, sink.is_report())?;
+                match converted.text {
+                    Ok(text) => {
                         sink.write(before)?;
-                        sink.write(self.as_line(text).trim_end())?;
+                        sink.write(text.trim_end())?;
                         before = ",\n";
                     }
-                    None if self.report.policy.strict.is_some() => return Ok(()),
-                    None => {}
+                    Err(_) if self.report.policy.strict.is_some() => return Ok(()),
+                    Err(_) => {}
                 }
             }
         }
         sink.write(if before == "[\n" { "[]\n" } else { "\n]\n" })?;
         sink.finish()
-    }
-}
-
-/// Returns the text of a line `{"text": …}`.
-fn text_of(line: &[u8]) -> Option<String> {
-    match serde_json::from_slice(line).ok()? {
-        Value::Object(mut object) => match object.remove("text")? {
-            Value::String(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use openchatml::{Loss, LossKind, LossTarget};
 use serde_json::{Value, json};
 
 use crate::arguments::ConvertArgs;
-use crate::conversion::form::{Conversation, Form};
+use crate::conversion::form::Form;
 use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy, lines, severity_name};
 use crate::counted::{counted, counted_as};
 use crate::exit::{CliError, Exit};
@@ -75,22 +75,34 @@ struct Count {
     first: String,
 }
 
-/// The result of a conversion.
-pub(super) enum Outcome<'t> {
-    /// Written; the text if no file receives it.
-    Written(Option<&'t str>),
-    /// Refused, with the reason.
-    Refused(String),
-    /// Refused because of losses.
-    Forbidden,
+/// A conversation that was converted or refused, without its frames.
+pub(super) struct Converted {
+    pub(super) form: Form,
+    /// Whether the form was named, or is certain from the content.
+    pub(super) certain: bool,
+    /// Whether the conversation could not be read completely.
+    pub(super) broken: bool,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The number of its frames.
+    pub(super) frames: usize,
+    pub(super) losses: Vec<Loss>,
+    pub(super) text: Result<String, Refusal>,
 }
 
-impl Outcome<'_> {
+/// The reason for an unwritten conversation.
+pub(super) enum Refusal {
+    /// Any reason except losses.
+    Other(String),
+    /// Losses that `--strict` forbids.
+    Losses,
+}
+
+impl Converted {
     fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Written(_) => None,
-            Self::Refused(why) => Some(why),
-            Self::Forbidden => Some(FORBIDDEN),
+        match &self.text {
+            Ok(_) => None,
+            Err(Refusal::Other(why)) => Some(why),
+            Err(Refusal::Losses) => Some(FORBIDDEN),
         }
     }
 }
@@ -123,32 +135,40 @@ impl Report {
     }
 
     /// Reports the losses, errors and outcome of one conversation.
+    ///
+    /// JSON contains the text if no file receives it.
     pub(super) fn add(
         &mut self,
         which: ConversationRef<'_>,
-        read: &Conversation,
-        losses: &[Loss],
-        outcome: &Outcome<'_>,
+        read: &Converted,
+        shows_text: bool,
     ) -> Result<(), CliError> {
         self.data_set |= which.one_of_many;
-        match outcome {
-            Outcome::Written(_) => {
+        match &read.text {
+            Ok(_) => {
                 self.converted += 1;
-                self.count(which, losses);
+                self.count(which, &read.losses);
             }
-            Outcome::Refused(_) => self.refused += 1,
-            Outcome::Forbidden => self.forbidden += 1,
+            Err(Refusal::Other(_)) => self.refused += 1,
+            Err(Refusal::Losses) => self.forbidden += 1,
         }
-        let source = Source::fragment(which.name, which.text, which.start);
         if self.json {
-            let value = self.to_json(which, &source, read, losses, outcome);
+            let value = self.to_json(which, read, shows_text);
             return print(&format!("{value}\n")).map_err(|error| write_failed(&error));
         }
-        for found in &read.diagnostics {
-            // Warnings do not affect the conversion; `logue check` reports them.
-            if found.is_error() {
+        // Warnings do not affect the conversion; `logue check` reports them.
+        let errors = read.diagnostics.iter().filter(|found| found.is_error());
+        let errors: Vec<&Diagnostic> = errors.collect();
+        if !errors.is_empty() {
+            let source = Source::fragment(which.name, which.text, which.start);
+            for found in errors {
                 print_error(&format!("{}\n", source.render(found, error_style())));
             }
+        }
+        let reason = read.reason();
+        let is_listed = reason.is_some() || !(which.one_of_many || self.several);
+        if read.certain && !is_listed {
+            return Ok(());
         }
         let place = which.place();
         if !read.certain {
@@ -157,10 +177,9 @@ impl Report {
                 read.form.as_str()
             ));
         }
-        let reason = outcome.reason();
         // The losses of several conversations are counted at the end.
-        if reason.is_some() || !(which.one_of_many || self.several) {
-            print_error(&lines(&place, losses));
+        if is_listed {
+            print_error(&lines(&place, &read.losses));
         }
         if let Some(why) = reason {
             let help = match (read.broken, self.policy.strict) {
@@ -235,30 +254,24 @@ impl Report {
         Ok(())
     }
 
-    fn to_json(
-        &self,
-        which: ConversationRef<'_>,
-        source: &Source<'_>,
-        read: &Conversation,
-        losses: &[Loss],
-        outcome: &Outcome<'_>,
-    ) -> Value {
-        let found = |found: &Diagnostic| to_json(source, found);
+    fn to_json(&self, which: ConversationRef<'_>, read: &Converted, shows_text: bool) -> Value {
+        let source = Source::fragment(which.name, which.text, which.start);
+        let found = |found: &Diagnostic| to_json(&source, found);
         let mut value = json!({
             "file": which.name,
             "line": which.start.line,
             "from": read.form.as_str(),
             "certain": read.certain,
             "to": self.to.as_str(),
-            "frames": read.transcript.frames.len(),
-            "losses": losses.iter().map(loss).collect::<Value>(),
+            "frames": read.frames,
+            "losses": read.losses.iter().map(loss).collect::<Value>(),
             "diagnostics": read.diagnostics.iter().map(found).collect::<Value>(),
         });
-        match outcome {
-            Outcome::Written(None) => {}
-            Outcome::Written(Some(text)) => value["text"] = json!(text),
-            Outcome::Refused(_) | Outcome::Forbidden => {
-                let why = outcome.reason();
+        match &read.text {
+            Ok(text) if shows_text => value["text"] = json!(text),
+            Ok(_) => {}
+            Err(_) => {
+                let why = read.reason();
                 value["error"] = json!({"code": "E-WRITE-REFUSED", "message": why});
             }
         }

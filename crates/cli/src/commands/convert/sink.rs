@@ -1,9 +1,10 @@
 //! Destinations of a conversion: standard output, or a file that is replaced atomically.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::commands::convert::temporary;
 use crate::exit::{CliError, Exit};
 use crate::terminal::{ignore_broken_pipe, print, write_failed};
 
@@ -49,7 +50,7 @@ impl Sink {
         let path = target.as_deref().unwrap_or(path);
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
-        let (temporary, file) = temporary(&path.with_file_name(name), false)
+        let (temporary, file) = temporary::create(&path.with_file_name(name), false)
             .map_err(|error| cannot_write(path, &error))?;
         Ok(Self::File(NewFile {
             path: path.to_owned(),
@@ -62,7 +63,7 @@ impl Sink {
     pub(super) fn held() -> Result<Self, CliError> {
         let path = std::env::temp_dir().join("logue-convert");
         let (temporary, file) =
-            temporary(&path, true).map_err(|error| cannot_write(&path, &error))?;
+            temporary::create(&path, true).map_err(|error| cannot_write(&path, &error))?;
         Ok(Self::Held(NewFile {
             temporary,
             path,
@@ -146,31 +147,9 @@ impl NewFile {
     }
 }
 
-/// Creates a new file whose name begins with that of `path`.
-///
-/// Existing files, such as those of a killed run, are skipped.
-fn temporary(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    if private {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    for number in 0..100 {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.{number}.logue-tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        match options.open(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened.map(|file| (temporary, file)),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
-}
-
 impl Drop for NewFile {
     fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.temporary));
+        temporary::remove(&self.temporary);
     }
 }
 

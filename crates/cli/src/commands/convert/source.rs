@@ -1,7 +1,8 @@
 //! Inputs of a conversion: a text, or lines that are read one at a time.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 
 use logue_agent::{MAX_SOURCE_BYTES, read_all};
@@ -20,10 +21,31 @@ pub(super) enum Input {
     Lines(Lines),
 }
 
-/// JSON lines that are read one at a time.
+/// Bytes of lines that are converted together.
+const BATCH: usize = 256 * 1024;
+
+/// Bytes that are read at a time.
+const BLOCK: usize = 128 * 1024;
+
+/// An input of any kind.
+type Stream = BufReader<Box<dyn Read + Send>>;
+
+/// Lines that are not blank, each with its place.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) text: Vec<u8>,
+    pub(super) lines: Vec<(Range<usize>, Origin)>,
+    /// The failure that follows these lines.
+    pub(super) failure: Option<CliError>,
+}
+
+/// JSON lines that are read a batch at a time.
 pub(super) struct Lines {
     name: String,
-    stream: Box<dyn BufRead>,
+    stream: Stream,
+    /// The size of a file; `None` for a pipe.
+    size: Option<u64>,
+    is_over: bool,
     /// The line that was read to detect JSON lines.
     first: Option<Vec<u8>>,
     next: Origin,
@@ -35,19 +57,21 @@ pub(super) struct Lines {
 /// first line is complete JSON and another value follows. Unless `lines` is set, lines that are one
 /// message each are one text.
 pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, CliError> {
-    let mut stream: Box<dyn BufRead> = match path {
-        None => Box::new(io::stdin().lock()),
+    let (input, size): (Box<dyn Read + Send>, Option<u64>) = match path {
+        None => (Box::new(io::stdin()), None),
         Some(path) => {
             // For anything except a regular file, `read_bytes` returns the appropriate error.
             let metadata = std::fs::metadata(path);
-            if !metadata.is_ok_and(|metadata| metadata.is_file()) {
+            let size = metadata.ok().filter(std::fs::Metadata::is_file);
+            let Some(size) = size.map(|metadata| metadata.len()) else {
                 let read = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
                 return Ok(Input::Whole(read));
-            }
+            };
             let file = File::open(path).map_err(|error| unreadable(name, &error))?;
-            Box::new(BufReader::new(file))
+            (Box::new(file), Some(size))
         }
     };
+    let mut stream = BufReader::with_capacity(BLOCK, input);
     let ending = path.and_then(Path::extension);
     let is_named_jsonl = ending.is_some_and(|ending| ending == "jsonl" || ending == "ndjson");
     let first = if lines {
@@ -69,6 +93,8 @@ pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input
     Ok(Input::Lines(Lines {
         name: name.to_owned(),
         stream,
+        size,
+        is_over: false,
         first,
         next: Origin::default(),
     }))
@@ -81,11 +107,7 @@ fn is_a_line(line: &[u8]) -> bool {
 /// Returns whether another value follows the first line.
 ///
 /// Blank lines between the two are appended to `first`.
-fn another_follows(
-    name: &str,
-    stream: &mut Box<dyn BufRead>,
-    first: &mut Vec<u8>,
-) -> Result<bool, CliError> {
+fn another_follows(name: &str, stream: &mut Stream, first: &mut Vec<u8>) -> Result<bool, CliError> {
     loop {
         let waiting = stream
             .fill_buf()
@@ -104,35 +126,64 @@ fn another_follows(
 }
 
 impl Lines {
-    /// Returns the next line that is not blank, with its position; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Origin)>, CliError> {
-        loop {
-            let mut line = self.first.take().unwrap_or_default();
-            if line.is_empty() && read_line(&self.name, &mut self.stream, &mut line)? == 0 {
-                return Ok(None);
-            }
-            let start = self.next;
+    /// Returns the size of the input, if it is a file.
+    pub(super) const fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Reads the next lines; `None` at the end.
+    ///
+    /// A batch from a pipe ends where a further line would have to be awaited.
+    pub(super) fn batch(&mut self) -> Option<Batch> {
+        let mut batch = Batch::default();
+        while !self.is_over {
+            let start = batch.text.len();
+            let count = match self.read_line(&mut batch.text) {
+                Ok(count) => count,
+                Err(failure) => {
+                    batch.text.truncate(start);
+                    batch.failure = Some(failure);
+                    0
+                }
+            };
+            self.is_over = count == 0;
+            let line = batch.text.get(start..).unwrap_or_default();
+            let origin = self.next;
             self.next.offset += line.len();
-            self.next.line += memchr::memchr_iter(b'\n', &line).count();
-            while line.last().is_some_and(u8::is_ascii_whitespace) {
-                line.pop();
-            }
+            self.next.line += memchr::memchr_iter(b'\n', line).count();
+            let line = line.trim_ascii_end();
             if !line.is_empty() {
-                return Ok(Some((line, start)));
+                batch.lines.push((start..start + line.len(), origin));
             }
+            if batch.text.len() >= BATCH || (!batch.lines.is_empty() && self.must_wait()) {
+                break;
+            }
+        }
+        let is_empty = batch.lines.is_empty() && batch.failure.is_none();
+        (!is_empty || !self.is_over).then_some(batch)
+    }
+
+    /// Returns whether the next line is not there yet.
+    fn must_wait(&self) -> bool {
+        self.size.is_none() && memchr::memchr(b'\n', self.stream.buffer()).is_none()
+    }
+
+    fn read_line(&mut self, text: &mut Vec<u8>) -> Result<usize, CliError> {
+        match self.first.take() {
+            Some(first) if !first.is_empty() => {
+                text.extend_from_slice(&first);
+                Ok(first.len())
+            }
+            _ => read_line(&self.name, &mut self.stream, text),
         }
     }
 }
 
 /// Reads one line of at most [`MAX_SOURCE_BYTES`].
-fn read_line(
-    name: &str,
-    stream: &mut Box<dyn BufRead>,
-    line: &mut Vec<u8>,
-) -> Result<usize, CliError> {
-    let limited = stream.take(MAX_SOURCE_BYTES + 1).read_until(b'\n', line);
+fn read_line(name: &str, stream: &mut Stream, text: &mut Vec<u8>) -> Result<usize, CliError> {
+    let limited = stream.take(MAX_SOURCE_BYTES + 1).read_until(b'\n', text);
     let count = limited.map_err(|error| unreadable(name, &error))?;
-    if line.len() as u64 > MAX_SOURCE_BYTES {
+    if count as u64 > MAX_SOURCE_BYTES {
         return Err(CliError::user(
             DiagnosticCode::SourceTooLarge.as_str(),
             format!(

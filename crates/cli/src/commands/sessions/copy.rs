@@ -1,5 +1,7 @@
 //! `logue sessions export`: prints a conversation.
 
+use std::io::{self, IsTerminal as _};
+
 use logue_agent::is_pending;
 use logue_harness::store::SharedStore;
 use logue_source::{UntrustedEscaper, escape_line};
@@ -11,6 +13,7 @@ use crate::commands::sessions::known;
 use crate::commands::sessions::show::{messages, page, report_unreadable};
 use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
+use crate::progress::Progress;
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error, print_part};
 
@@ -41,6 +44,7 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
 
 /// Prints the messages page by page, as one JSON object.
 async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exit, CliError> {
+    let progress = Progress::items(seq, io::stdout().is_terminal());
     let mut escaper = UntrustedEscaper::default();
     let mut part = r#"{"messages":["#.to_owned();
     let (mut at, mut exit) = (0, Exit::Done);
@@ -66,6 +70,7 @@ async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exi
                 }
             }
             at += 1;
+            progress.advance(1);
         }
         if let Err(error) = print_part(&part, &mut escaper) {
             return ignore_broken_pipe(Err(error));

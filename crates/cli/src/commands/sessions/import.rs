@@ -21,6 +21,7 @@ use crate::conversion::form::Form;
 use crate::conversion::in_memory::read_messages;
 use crate::exit::{CliError, Exit};
 use crate::files::{is_stdin, read_file, shown_name};
+use crate::progress::Progress;
 use crate::setup::failures::source_failure;
 use crate::setup::session_agent::AGENT;
 use crate::setup::settings::Settings;
@@ -47,7 +48,7 @@ const LEASE: Duration = Duration::from_secs(30);
 enum Conversation {
     Whole(Vec<Value>),
     /// An exported session that is larger than a text may be.
-    Large(mpsc::Receiver<Batch>),
+    Large(mpsc::Receiver<Batch>, Progress),
 }
 
 pub(super) fn import(arguments: &ImportArgs) -> Result<Exit, CliError> {
@@ -90,9 +91,11 @@ async fn import_into(
             drop(store.release(&lease).await);
             committed?;
         }
-        Conversation::Large(batches) => {
+        Conversation::Large(batches, progress) => {
             label(store, session, IMPORTED, json!(false)).await?;
-            if let Err(failure) = store_batches(store, session, batches, redaction).await {
+            let stored = store_batches(store, session, batches, redaction).await;
+            drop(progress);
+            if let Err(failure) = stored {
                 drop(store.delete(session).await);
                 return Err(failure);
             }
@@ -204,7 +207,7 @@ fn read(arguments: &ImportArgs) -> Result<Conversation, CliError> {
             .take(MAX_SOURCE_BYTES + 1)
             .read_to_end(&mut start);
         if read.is_ok() && may_be_large && start.len() as u64 > MAX_SOURCE_BYTES {
-            return Ok(large(Cursor::new(start).chain(io::stdin())));
+            return Ok(large(Cursor::new(start).chain(io::stdin()), None));
         }
         let text = read_all(&name, start.as_slice());
         let text = text.map_err(|error| source_failure(&error))?;
@@ -216,17 +219,20 @@ fn read(arguments: &ImportArgs) -> Result<Conversation, CliError> {
         && is_large
         && let Ok(file) = File::open(&arguments.file)
     {
-        return Ok(large(BufReader::new(file)));
+        let size = file.metadata().ok().map(|found| found.len());
+        return Ok(large(BufReader::new(file), size));
     }
     let (name, text) = read_file(&arguments.file)?;
     whole(arguments, &name, &text).map(Conversation::Whole)
 }
 
 /// Starts to read an exported session. The thread ends with the input or its receiver.
-fn large(input: impl Read + Send + 'static) -> Conversation {
+fn large(input: impl Read + Send + 'static, size: Option<u64>) -> Conversation {
     let (sender, batches) = mpsc::channel(1);
+    let progress = Progress::bytes(size, false);
+    let input = progress.reader(input);
     drop(thread::spawn(move || read_batches(input, &sender)));
-    Conversation::Large(batches)
+    Conversation::Large(batches, progress)
 }
 
 /// Returns the messages of a text in the form of the session store.

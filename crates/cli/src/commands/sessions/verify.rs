@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::arguments::{RepairArgs, StoreArgs, VerifyArgs};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
+use crate::progress::Progress;
 use crate::setup::question::QUESTION;
 use crate::setup::session_agent::{EVALUATED, TEXT_LABELS, VARIABLES};
 use crate::setup::settings::Settings;
@@ -31,10 +32,12 @@ pub(super) async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result
     if let Some(session) = only {
         known(&store, session).await?;
     }
+    let progress = Progress::waiting(arguments.json);
     let found = store.verify(only).await;
     let found = found.map_err(|error| store_failure(&error))?;
     let mut faults = found.faults;
     faults.extend(meaning(&store, only).await);
+    drop(progress);
     let text = if arguments.json {
         let faults: Vec<Value> = faults.iter().map(to_json).collect();
         let found = json!({

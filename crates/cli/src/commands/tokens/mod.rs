@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CountArgs, DecodeArgs, EncodeArgs, TokensCommand};
 use crate::exit::{CliError, Exit};
-use crate::files::{read_file, shown_name};
+use crate::files::{read_file, shown_name, size_of};
+use crate::progress::Progress;
 use crate::table::{Align, table};
 use crate::terminal::{ignore_broken_pipe, print, print_error, write_failed};
 use crate::token_ids::ids_of;
@@ -48,11 +49,13 @@ fn count(arguments: &CountArgs) -> Result<Exit, CliError> {
     let mut counted: Vec<(String, Size)> = Vec::new();
     let mut total = Size::default();
     let mut exit = Exit::Done;
+    let progress = Progress::bytes(size_of(&arguments.files), arguments.json);
     for file in &arguments.files {
         let mut size = Size::default();
         let read = each_part(file, &mut |text| {
             size.tokens += encoder.count_with_specials(text, &allowed);
             size.bytes += text.len();
+            progress.advance(text.len() as u64);
             Ok(())
         });
         match read {
@@ -68,6 +71,7 @@ fn count(arguments: &CountArgs) -> Result<Exit, CliError> {
             Err(ReadError::Output(error)) => return Err(write_failed(&error)),
         }
     }
+    drop(progress);
     let text = if arguments.json {
         counts_as_json(&counted, total)
     } else {

@@ -159,7 +159,7 @@ fn one(
     let (transcript, changed) = distinct_ids(&read.transcript);
     let mut losses = read.losses.clone();
     losses.extend(changed);
-    if let Some(why) = policy.refusal(read) {
+    if let Some(why) = policy.refusal(read.broken, &read.diagnostics) {
         let failure = CliError::user("E-WRITE-REFUSED", format!("`{name}`: {why}"));
         return Err(failure.with_help("run `logue check` on it, or omit --strict"));
     }

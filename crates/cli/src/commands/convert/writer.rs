@@ -1,0 +1,208 @@
+//! The conversion of one conversation, and of a batch of lines. It prints nothing.
+
+use openchatml::Loss;
+use openchatml::convert::{ConvertError, ConvertOptions};
+use openchatml::project;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, json};
+
+use crate::arguments::ConvertArgs;
+use crate::commands::convert::report::{Converted, Refusal};
+use crate::commands::convert::source::Batch;
+use crate::conversion::form::{Conversation, Form};
+use crate::conversion::in_memory::reason;
+use crate::conversion::loss_policy::LossPolicy;
+use crate::conversion::rows;
+
+/// Converts conversations, in any thread.
+pub(super) struct Writer {
+    from: Option<Form>,
+    to: Form,
+    pub(super) options: ConvertOptions,
+    policy: LossPolicy,
+    /// Whether a textual form is written as `{"text": …}`, as in data sets.
+    wraps: bool,
+}
+
+/// A batch of lines with the conversations of each.
+pub(super) struct ConvertedBatch {
+    pub(super) lines: Batch,
+    pub(super) converted: Vec<Line>,
+}
+
+/// The conversations of a line: two of a pair of preference, else one.
+pub(super) struct Line {
+    /// The text of a line `{"text": …}`, which their diagnostics refer to.
+    pub(super) inner: Option<String>,
+    pub(super) conversations: Vec<Converted>,
+}
+
+impl Writer {
+    pub(super) fn new(arguments: &ConvertArgs) -> Self {
+        Self {
+            from: arguments.from,
+            to: arguments.to,
+            options: ConvertOptions::default()
+                .with_strict(arguments.losses.strict)
+                .with_thinking(arguments.keep_reasoning),
+            policy: LossPolicy::new(&arguments.losses),
+            wraps: false,
+        }
+    }
+
+    /// Returns a writer of conversations on one line each.
+    ///
+    /// A report contains the text of a textual form as it is.
+    pub(super) fn for_lines(&self, is_report: bool) -> Self {
+        Self {
+            options: self.options.clone().with_line(true),
+            wraps: !is_report,
+            ..*self
+        }
+    }
+
+    /// Writes a conversation.
+    pub(super) fn write(&self, read: Conversation) -> Converted {
+        let mut losses = read.losses;
+        let refused = |why: &str| Err(Refusal::Other(why.to_owned()));
+        let refusal = self.policy.refusal(read.broken, &read.diagnostics);
+        let text = if let Some(why) = refusal {
+            refused(why)
+        } else {
+            match self.to.write(&read.transcript, &self.options) {
+                Ok(written) => {
+                    losses.extend(written.losses);
+                    if self.policy.refuses(&losses) {
+                        Err(Refusal::Losses)
+                    } else {
+                        Ok(self.as_line(read.variables.restore(written.text)))
+                    }
+                }
+                Err(ConvertError::Losses(more)) => {
+                    losses.extend::<Vec<Loss>>(more);
+                    Err(Refusal::Losses)
+                }
+                Err(error) => refused(&reason(&error)),
+            }
+        };
+        Converted {
+            form: read.form,
+            certain: read.certain,
+            broken: read.broken,
+            diagnostics: read.diagnostics,
+            frames: read.transcript.frames.len(),
+            losses,
+            text,
+        }
+    }
+
+    /// Converts a batch of JSON lines.
+    pub(super) fn batch(&self, lines: Batch) -> ConvertedBatch {
+        let texts = lines
+            .lines
+            .iter()
+            .map(|(range, _)| lines.text.get(range.clone()));
+        let converted = texts.map(|text| self.line(text.unwrap_or_default()));
+        ConvertedBatch {
+            converted: converted.collect(),
+            lines,
+        }
+    }
+
+    fn line(&self, line: &[u8]) -> Line {
+        let inner = match self.from {
+            None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(line),
+            Some(_) => None,
+        };
+        let bytes = inner.as_deref().map_or(line, str::as_bytes);
+        let read = match self.from {
+            Some(form) => form.read_all(bytes, true, None, &self.options),
+            None => self.read(bytes),
+        };
+        let mut conversations = Vec::with_capacity(read.len());
+        for read in read {
+            let converted = self.write(read);
+            let is_end = converted.text.is_err() && self.policy.strict.is_some();
+            conversations.push(converted);
+            if is_end {
+                break;
+            }
+        }
+        Line {
+            inner,
+            conversations,
+        }
+    }
+
+    /// Reads a line in the form that it has.
+    fn read(&self, bytes: &[u8]) -> Vec<Conversation> {
+        if let Some((format, read)) = project::read_recognized(bytes, &self.options) {
+            let form = Form::Projection(format);
+            let read = read.into_iter();
+            return read.map(|read| form.of_projection(read, true)).collect();
+        }
+        match Form::detect(None, bytes) {
+            Some((form, certain)) => form.read_all(bytes, certain, None, &self.options),
+            None => match rows::recognize(bytes) {
+                // A line that is not JSON is reported as the most frequent form.
+                Ok(format) => Form::Projection(format).read_all(bytes, false, None, &self.options),
+                Err(shape) => vec![rows::unknown(&shape)],
+            },
+        }
+    }
+
+    /// Returns a conversation as one line of JSON, if lines are written.
+    fn as_line(&self, text: String) -> String {
+        match self.to {
+            Form::Projection(_) => text,
+            _ if self.wraps => format!("{}\n", json!({ "text": text })),
+            _ => text,
+        }
+    }
+}
+
+/// Returns the text of a line `{"text": …}`.
+fn text_of(line: &[u8]) -> Option<String> {
+    // Almost every other row has no such key at any depth, and is not parsed for it.
+    let may_have_key = memchr::memmem::find(line, b"\"text\"").is_some()
+        || memchr::memmem::find(line, b"\\u").is_some();
+    if !may_have_key {
+        return None;
+    }
+    let mut row = serde_json::Deserializer::from_slice(line);
+    let value = row.deserialize_map(TextVisitor).ok()?;
+    row.end().ok()?;
+    match value? {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Takes the last value of the key `text`, as a map does.
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a row")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = row.next_key::<Key>()? {
+            if key.0 == "text" {
+                found = Some(row.next_value()?);
+            } else {
+                row.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A key, borrowed if it has no escape.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'k>(#[serde(borrow)] std::borrow::Cow<'k, str>);
