@@ -99,14 +99,18 @@ pub fn conversation() -> impl Strategy<Value = Transcript> {
 }
 
 fn header() -> impl Strategy<Value = Option<HeaderBuf>> {
-    let parts = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3_u8);
-    parts.prop_map(|(model, setting, extra, some)| {
+    let parts = (any::<bool>(), 0..4_u8, any::<bool>(), 0..3_u8);
+    parts.prop_map(|(model, settings, extra, some)| {
         let mut header = HeaderBuf::default();
         if model {
             header = header.with_model("m");
         }
-        if setting {
+        if settings & 1 != 0 {
             header = header.with_setting("temperature", 0.5);
+        }
+        if settings & 2 != 0 {
+            // No request has such a key.
+            header = header.with_setting("beam width", 4);
         }
         if extra {
             header = header.with_extra("a", "b");

@@ -180,8 +180,14 @@ impl Case<'_> {
         let part = logue_source::Span::new(0, row.len());
         let options = ConvertOptions::default().with_thinking(true);
         let read = project::read_all(row, part, format, &options);
+        let mut listed: Vec<String> = Vec::new();
         for ((value, (frames, header)), read) in values.iter().zip(readings).zip(read) {
             let text = value["text"].as_str()?;
+            if form == "ocml2.2" && !flags.is_empty() {
+                let kind = |loss: &Value| format!("{} {}", loss["severity"], loss["kind"]);
+                let kinds: Vec<String> = losses(value).map(kind).collect();
+                listed.push(kinds.join(" ").replace('"', ""));
+            }
             let missing = lacking(&words(bodies(frames)), &words(texts(text)));
             let may_hide =
                 flags.is_empty() && losses(value).any(|it| it["kind"] == "hidden-omitted");
@@ -197,27 +203,42 @@ impl Case<'_> {
             let again: Value = serde_json::from_str(back.stdout.lines().next()?).unwrap();
             let (again_frames, again_header) = parsed(again["text"].as_str().unwrap_or_default());
             let is_same = (&again_frames, &again_header) == (frames, header);
-            let listed = losses(value).skip(read.losses.len()).count() + losses(&again).count();
-            if !is_same && listed == 0 {
+            let count = losses(value).skip(read.losses.len()).count() + losses(&again).count();
+            if !is_same && count == 0 {
                 return Some(format!("{form}: reads back otherwise: {}", back.stdout));
             }
         }
-        None
+        let expected = self.losses();
+        (form == "ocml2.2" && !flags.is_empty() && listed != expected)
+            .then(|| format!("the losses of reading: {listed:?}, and not {expected:?}"))
+    }
+
+    /// The severities and kinds of the losses of each conversation.
+    fn losses(&self) -> Vec<String> {
+        let documents = self.reading.split("version: 2.2\n").skip(1);
+        let kind = |line: &str| Some(line.split_once(':')?.0.to_owned());
+        let of_document = |text: &str| {
+            let kinds = text.lines().filter(is_loss).filter_map(kind);
+            kinds.collect::<Vec<String>>().join(" ")
+        };
+        documents.map(of_document).collect()
     }
 
     /// The frames and the header of each conversation.
     fn readings(&self) -> Vec<(Vec<FrameBuf>, Option<HeaderBuf>)> {
         let documents = self.reading.split("version: 2.2\n").skip(1);
-        let is_loss = |line: &&str| {
-            let word = line.split(' ').next().unwrap_or_default();
-            ["content", "structure", "identity", "note"].contains(&word)
-        };
         let document = |text: &str| {
             let lines: Vec<&str> = text.lines().filter(|line| !is_loss(line)).collect();
             parsed(&format!("version: 2.2\n{}\n", lines.join("\n")))
         };
         documents.map(document).collect()
     }
+}
+
+/// Returns whether a line of a reading is a loss.
+fn is_loss(line: &&str) -> bool {
+    let word = line.split(' ').next().unwrap_or_default();
+    ["content", "structure", "identity", "note"].contains(&word)
 }
 
 fn parsed(text: &str) -> (Vec<FrameBuf>, Option<HeaderBuf>) {

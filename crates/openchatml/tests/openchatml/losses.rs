@@ -316,3 +316,36 @@ fn a_reply_of_2_0_goes_to_the_assistant_as_in_every_form() {
         assert_eq!(recipients, expected, "{form}: {written}");
     }
 }
+
+#[test]
+fn the_severity_of_each_kind_is_that_of_the_documentation() {
+    use openchatml::{LossKind, LossSeverity};
+
+    let of_severity = |severity: Option<LossSeverity>| {
+        let kinds = LossKind::ALL
+            .iter()
+            .filter(|kind| kind.severity() == severity);
+        kinds
+            .map(|kind| kind.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        of_severity(Some(LossSeverity::Content)),
+        "message-dropped text-dropped image-dropped part-dropped call-dropped \
+         pairing-lost bytes-replaced preamble-hidden"
+    );
+    assert_eq!(
+        of_severity(Some(LossSeverity::Structure)),
+        "reference-kept channel-changed preamble-changed intent-dropped \
+         recipient-dropped type-changed terminator-changed cut-completed order-changed \
+         parts-joined regrouped part-changed spelling-changed empty-dropped \
+         header-dropped setting-dropped declaration-dropped declaration-changed \
+         attribute-dropped comment-dropped signature-dropped"
+    );
+    assert_eq!(
+        of_severity(Some(LossSeverity::Identity)),
+        "id-dropped name-dropped tool-renamed"
+    );
+    assert_eq!(of_severity(None), "assigned implied hidden-omitted");
+}
