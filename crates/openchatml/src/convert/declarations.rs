@@ -219,7 +219,7 @@ impl<'t> PlacedTools<'t> {
         self.insert(layout, &text, false);
     }
 
-    /// Inserts the section of the tools; `is_exact` if it is known to read back as they are.
+    /// Inserts the section of the tools; `is_exact` if it reads back as they are.
     fn insert(&mut self, layout: Layout, text: &str, is_exact: bool) {
         let (lowered, added) = lowered(&self.transcript, layout, text);
         self.added = added;

@@ -75,7 +75,7 @@ enum Use {
 }
 
 #[derive(Default)]
-struct Reading {
+struct Reading<'f> {
     messages: Vec<ChatMessage>,
     losses: Vec<Loss>,
     open: Option<Open>,
@@ -84,7 +84,7 @@ struct Reading {
     /// Whether words after a call begin another message.
     keeps_order: bool,
     /// The first frame of the last message, if more parts may follow.
-    last_parts: Option<FrameBuf>,
+    last_parts: Option<&'f FrameBuf>,
 }
 
 /// An assistant message that more frames may join.
@@ -112,8 +112,8 @@ impl Open {
     }
 }
 
-impl Reading {
-    fn frame(&mut self, index: usize, frame: &FrameBuf) {
+impl<'f> Reading<'f> {
+    fn frame(&mut self, index: usize, frame: &'f FrameBuf) {
         let before = self.last_parts.take();
         if frame.role == FrameRole::Other {
             self.note(
@@ -185,8 +185,7 @@ impl Reading {
         }
         self.flush();
         self.messages.push(message);
-        self.last_parts =
-            matches!(frame.role, FrameRole::User | FrameRole::Tool).then(|| frame.clone());
+        self.last_parts = matches!(frame.role, FrameRole::User | FrameRole::Tool).then_some(frame);
     }
 
     /// Adds a part to the last message.

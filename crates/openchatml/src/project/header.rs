@@ -1,5 +1,7 @@
 //! The document header in JSON, and where the messages of a document are.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use super::node::{Kind, Node};
@@ -289,7 +291,8 @@ pub(super) fn lay_out(
         if !options.line {
             out.push_str("\n  ");
         }
-        out.push_str(&message.to_string());
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{message}");
     }
     if !options.line && !messages.is_empty() {
         out.push('\n');

@@ -4,6 +4,7 @@
 //! [`ConvertOptions::thinking`] asks for `reasoning_content`, a field of several servers that none shows.
 //! A developer stays a developer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
@@ -69,8 +70,12 @@ fn map(
 ) -> Vec<ChatMessage> {
     note_empty(frames, writing);
     // Messages know calls by their ids only.
-    let mut frames = frames.to_vec();
-    writing.losses.extend(assign_ids(&mut frames));
+    let needs_id = |frame: &FrameBuf| frame.is_call() || frame.role == FrameRole::Tool;
+    let has_id = |frame: &FrameBuf| frame.call_id.is_some() || !needs_id(frame);
+    let mut frames = Cow::Borrowed(frames);
+    if !frames.iter().all(has_id) {
+        writing.losses.extend(assign_ids(frames.to_mut()));
+    }
     let (messages, losses) = to_messages(&frames);
     writing.losses.extend(losses);
     messages
