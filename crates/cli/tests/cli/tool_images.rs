@@ -505,3 +505,46 @@ fn a_session_keeps_the_image() {
     let next = bodies[2]["messages"].as_array().unwrap();
     assert_eq!(next[..messages.len()], messages[..]);
 }
+
+#[test]
+fn a_view_shows_images_in_a_short_form() {
+    let url = data("png", PNG);
+    let folder = folder(&[
+        (
+            "p.md",
+            &format!("<user>RAW|Look: |RAW<img src=\"{url}\"/></user>\n"),
+        ),
+        (
+            "p.ocml",
+            &format!("<|start|>user content_type=image_url<|message|>{url}<|end|>\n"),
+        ),
+        (
+            "t.md",
+            "<user>Go.</user>\n<tool_call tool_call_id=\"c\" function_name=\"f\">RAW|{}|RAW\
+             </tool_call>\n<tool_response tool_call_id=\"c\">\n  <doc src=\"./.chatmd/r.json\" \
+             local/>\n<img src=\"./.chatmd/a.png\" local/>\n</tool_response>\n",
+        ),
+        (".chatmd/r.json", "{}"),
+        (".chatmd/a.png", "12345"),
+    ]);
+    let view = |arguments: &[&str]| {
+        let words = ["view"].iter().chain(arguments);
+        let ran = run(folder.path(), words);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    for file in ["p.md", "p.ocml"] {
+        let short = view(&[file]);
+        assert!(short.contains("[image/png, 70 bytes, sha256 "), "{short}");
+        assert!(!short.contains("iVBORw0"), "{short}");
+        for whole in [
+            &[file, "--full"][..],
+            &[file, "--json"],
+            &[file, "--show-hidden"],
+        ] {
+            assert!(view(whole).contains(&url), "{whole:?}");
+        }
+    }
+    let files = view(&["t.md", "--show-hidden"]);
+    assert!(files.contains("→ ./.chatmd/a.png (5 B)"), "{files}");
+}

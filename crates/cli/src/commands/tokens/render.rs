@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use logue_message::{ChatMessage, Content, ContentBlock, ToolDefinition};
+use logue_message::{ChatMessage, Role, ToolDefinition};
 use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
@@ -248,25 +248,18 @@ fn bare(
     Ok(listed(&ids, arguments.json))
 }
 
-/// Leaves out images, which gpt-oss models do not take.
+/// Lists images, which gpt-oss models do not take, and removes those of users.
+///
+/// The prompt contains a note instead of those of a tool's result.
 fn drop_images(messages: &mut [ChatMessage], losses: &mut Vec<Loss>) {
     for (index, message) in messages.iter_mut().enumerate() {
-        let Content::Blocks(blocks) = &mut message.content else {
-            continue;
+        let count = match message.role {
+            Role::Tool => message.content.images().count(),
+            _ => message.content.remove_images(),
         };
-        let count = blocks.len();
-        blocks.retain(|block| !matches!(block, ContentBlock::Image { .. }));
-        for _ in blocks.len()..count {
-            let target = LossTarget::Message(index);
-            losses.push(Loss::new(
-                target,
-                LossKind::ImageDropped,
-                "an image dropped",
-            ));
-        }
-        if blocks.is_empty() && count > 0 {
-            message.content = Content::Text(String::new());
-        }
+        let target = LossTarget::Message(index);
+        let loss = Loss::new(target, LossKind::ImageDropped, "an image dropped");
+        losses.extend(std::iter::repeat_n(loss, count));
     }
 }
 

@@ -106,19 +106,23 @@ fn payloads(items: &[ContentItem], folder: Option<&Path>) -> Vec<Payload> {
         match item {
             ContentItem::Text(text) if text.text.trim().is_empty() && text.payload.is_none() => {}
             ContentItem::Doc(doc) if doc.local && !doc.strip && !doc.markdown => {
-                let metadata = folder.map(|folder| std::fs::metadata(folder.join(&doc.src)));
-                let metadata = metadata.and_then(Result::ok);
-                let file = metadata.filter(std::fs::Metadata::is_file);
-                payloads.push(Payload {
-                    src: doc.src.clone(),
-                    bytes: file.map(|file| file.len()),
-                    looked_for: folder.is_some(),
-                });
+                payloads.push(payload(&doc.src, folder));
             }
+            ContentItem::Img(img) if img.local => payloads.push(payload(&img.src, folder)),
             _ => return Vec::new(),
         }
     }
     payloads
+}
+
+fn payload(src: &str, folder: Option<&Path>) -> Payload {
+    let metadata = folder.and_then(|folder| std::fs::metadata(folder.join(src)).ok());
+    let file = metadata.filter(std::fs::Metadata::is_file);
+    Payload {
+        src: src.to_owned(),
+        bytes: file.map(|file| file.len()),
+        looked_for: folder.is_some(),
+    }
 }
 
 /// Returns content as text; elements that a run would inline appear as source.

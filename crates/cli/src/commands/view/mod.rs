@@ -6,6 +6,7 @@
 
 mod chatmd;
 mod fold;
+mod image;
 mod shown;
 
 use std::io;
@@ -85,7 +86,8 @@ fn print_section(
         let gap = if is_later { "\n" } else { "" };
         print(&format!("{gap}==> {} <==\n", escape_line(label)))?;
     }
-    print_messages(&section.messages, arguments.full)
+    let shortens_images = !(arguments.full || arguments.show_hidden);
+    print_messages(&section.messages, arguments.full, shortens_images)
 }
 
 /// Shows every conversation in a directory, each under its name.

@@ -7,6 +7,7 @@ use logue_source::{ColorMode, escape_line, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::commands::view::fold::{MESSAGE_LIMITS, TOOL_LIMITS, fold, size};
+use crate::commands::view::image::with_short_images;
 use crate::terminal::{output_style, print, print_as_is};
 
 /// A message to show.
@@ -71,7 +72,7 @@ impl Shown {
     }
 
     /// Returns the text under the heading.
-    fn body(&self, full: bool) -> Cow<'_, str> {
+    fn body(&self, full: bool, shortens_images: bool) -> Cow<'_, str> {
         if !self.payloads.is_empty() {
             let lines = self.payloads.iter().map(|payload| {
                 let size = match payload.bytes {
@@ -83,19 +84,25 @@ impl Shown {
             });
             return Cow::Owned(lines.collect());
         }
+        let text = if shortens_images {
+            with_short_images(&self.text)
+        } else {
+            Cow::Borrowed(self.text.as_str())
+        };
         if full {
-            return Cow::Borrowed(&self.text);
+            return text;
         }
         // Tool results, tool calls and reasoning.
         let is_tool_text = self.role == "tool" || (self.role == "assistant" && self.hidden);
-        fold(
-            &self.text,
-            if is_tool_text {
-                TOOL_LIMITS
-            } else {
-                MESSAGE_LIMITS
-            },
-        )
+        let limits = if is_tool_text {
+            TOOL_LIMITS
+        } else {
+            MESSAGE_LIMITS
+        };
+        match text {
+            Cow::Borrowed(text) => fold(text, limits),
+            Cow::Owned(text) => Cow::Owned(fold(&text, limits).into_owned()),
+        }
     }
 
     /// Returns the colour of the heading as parameters of its escape sequence.
@@ -125,7 +132,13 @@ pub(super) fn print_json(messages: &[Shown], file: Option<&str>) -> io::Result<(
 /// Prints heading and text of each message.
 ///
 /// Only escape sequences of this program reach the terminal or a pager.
-pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
+///
+/// `shortens_images` replaces the data of images by a short form.
+pub(super) fn print_messages(
+    messages: &[Shown],
+    full: bool,
+    shortens_images: bool,
+) -> io::Result<()> {
     let colour = output_style() == ColorMode::Ansi;
     for (number, message) in messages.iter().enumerate() {
         let mut text = String::from(if number == 0 { "" } else { "\n" });
@@ -137,7 +150,7 @@ pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
             text.push_str(&format!("{heading}\n"));
         }
         // A carriage return before a line feed must not be shown as an escape.
-        let body = message.body(full).replace("\r\n", "\n");
+        let body = message.body(full, shortens_images).replace("\r\n", "\n");
         text.push_str(&escape_untrusted(&body));
         if !text.ends_with('\n') {
             text.push('\n');
