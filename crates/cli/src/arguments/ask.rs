@@ -41,7 +41,7 @@ pub(crate) struct AskArgs {
     pub(crate) tools: Vec<String>,
 
     /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
-    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
     /// Write the question to a new prompt file too, for `logue run`

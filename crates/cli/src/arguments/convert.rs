@@ -48,7 +48,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) variables: VariableArgs,
 
     /// Convert JSON lines with N threads [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Read the input as JSON lines

@@ -10,6 +10,6 @@ pub(crate) struct DisplayArgs {
     pub(crate) plain: bool,
 
     /// Report tokens, cost and time at the end [default: on a terminal]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) usage: bool,
 }

@@ -9,14 +9,14 @@ use crate::setup::config::dollars::Dollars;
 #[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct LimitArgs {
     /// Limit the tokens of this run and its agents
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     pub(crate) max_total_tokens: Option<u64>,
 
     /// Limit the cost of this run and its agents in US dollars; see `[prices]`
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", hide_short_help = true)]
     pub(crate) max_cost: Option<Dollars>,
 
     /// Limit how deep agents may call agents [default: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) max_agent_depth: Option<usize>,
 }

@@ -86,7 +86,7 @@ pub(crate) struct McpServeArgs {
     pub(crate) model_args: ModelArgs,
 
     /// Allow or deny calls of a tool; `*` names all others
-    #[arg(long = "permission", value_name = "TOOL=allow|deny")]
+    #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
     /// Trust the declarations of the prompts for this command

@@ -66,10 +66,14 @@ pub(crate) use view::ViewArgs;
     name = "logue",
     version,
     max_term_width = 80,
-    after_help = "Answers go to standard output, progress and errors to standard error.\n\
-                  Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
-                  4 try again later, 5 the conversation cannot continue, 6 suspended for a\n\
-                  decision, 7 busy, 8 findings."
+    after_help = "Example: logue ask \"What is a monad?\"",
+    after_long_help = "Examples:\n  \
+                       logue ask \"What is a monad?\"\n  \
+                       logue run prompt.md\n\n\
+                       Answers go to standard output, progress and errors to standard error.\n\
+                       Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
+                       4 try again later, 5 the conversation cannot continue, 6 suspended for a\n\
+                       decision, 7 busy, 8 findings."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -83,11 +87,11 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     Send(SendArgs),
     Signal(SignalArgs),
-    /// List, show, follow, copy, export, import, remove and check sessions
-    #[command(subcommand)]
+    /// List, search, copy, remove and check sessions
+    #[command(subcommand, after_help = "Example: logue sessions list")]
     Sessions(SessionsCommand),
-    /// Trust prompts and settings of directories, list and explain them, or withdraw the trust
-    #[command(subcommand)]
+    /// Trust prompts and settings of directories, or withdraw the trust
+    #[command(subcommand, after_help = "Example: logue trust add prompt.md")]
     Trust(TrustCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
@@ -97,14 +101,14 @@ pub(crate) enum Command {
     /// Count, encode and decode tokens, and render prompts
     ///
     /// The vocabulary is `o200k_harmony` of the gpt-oss models; the program contains it.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: logue tokens count prompt.md")]
     Tokens(TokensCommand),
     Scan(ScanArgs),
     /// Serve prompts over MCP, and inspect MCP servers
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: logue mcp serve prompts/")]
     Mcp(McpCommand),
     /// Print the parsed form of a file as JSON
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: logue debug tree prompt.md")]
     Debug(DebugCommand),
     Models(ModelsArgs),
     Doctor(DoctorArgs),
@@ -114,6 +118,7 @@ pub(crate) enum Command {
     ///
     /// Writes one page for each command to the directory, or without one the page of the program to
     /// standard output.
+    #[command(after_help = "Example: logue man ~/.local/share/man/man1")]
     Man {
         /// Directory for the pages
         #[arg(value_name = "DIR")]
@@ -123,6 +128,8 @@ pub(crate) enum Command {
 
 /// Print the completions for a shell
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue completions bash > ~/.local/share/bash-completion/completions/logue")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]

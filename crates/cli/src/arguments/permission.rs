@@ -14,7 +14,7 @@ pub(crate) struct TrustArgs {
     pub(crate) trust: bool,
 
     /// Deny a pending call after SECONDS without a decision
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     pub(crate) approval_timeout: Option<u64>,
 }
 
@@ -59,6 +59,8 @@ pub(crate) struct TrustAddArgs {
 
 /// List the trusted prompts and directories
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue trust list")]
 pub(crate) struct TrustListArgs {
     /// Print JSON lines
     #[arg(long)]
@@ -67,6 +69,8 @@ pub(crate) struct TrustListArgs {
 
 /// Withdraw the trust in prompts and directories
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue trust remove prompt.md")]
 pub(crate) struct TrustRemoveArgs {
     /// Prompts, directories, or hashes that `logue trust list` prints
     #[arg(value_name = "PATH", required = true)]

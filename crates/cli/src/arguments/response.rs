@@ -13,11 +13,11 @@ pub(crate) struct ResponseArgs {
     pub(crate) schema: Option<PathBuf>,
 
     /// Set the tool choice of the first request: auto, required, none or a tool name
-    #[arg(long, value_name = "CHOICE", value_parser = tool_choice)]
+    #[arg(long, value_name = "CHOICE", value_parser = tool_choice, hide_short_help = true)]
     pub(crate) tool_choice: Option<ToolChoice>,
 
     /// Retry transient failures up to N times [default: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) retries: Option<u32>,
 }
 

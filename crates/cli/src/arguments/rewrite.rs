@@ -39,7 +39,7 @@ pub(crate) struct FmtArgs {
     pub(crate) json: bool,
 }
 
-/// Repair transcripts that an earlier program wrote and that cannot be read back
+/// Repair transcripts that cannot be read back
 ///
 /// Writes the repaired files and prints each change with its reason. Stubs get their slash, quoted
 /// tags go into RAW blocks, added indentation and empty messages are removed; the words of messages

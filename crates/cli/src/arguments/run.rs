@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
     pub(crate) model_args: ModelArgs,
 
     /// Form of FILE [default: by its name and content]
-    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser(), hide_short_help = true)]
     pub(crate) from: Option<Language>,
 
     /// Start or continue this transcript instead of FILE
@@ -48,11 +48,11 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
 
     /// Record the model responses to a new file for -m replay:FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) record: Option<PathBuf>,
 
     /// Allow, ask about or deny calls of a tool; `*` names all others
-    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
     #[command(flatten)]

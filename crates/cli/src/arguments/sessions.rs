@@ -18,7 +18,7 @@ use crate::arguments::{ModelArgs, SearchArgs, TrustArgs};
 pub(crate) struct StoreArgs {
     /// Store of the sessions; the scheme of the URL selects it: `sqlite:PATH` or `memory:`
     /// [default: sessions.db in the user data directory]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     pub(crate) store: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct StoreArgs {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CrashArgs {
     /// Choose the policy for a turn whose process died [default: continue]
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_enum, value_name = "POLICY", hide_short_help = true)]
     on_crash: Option<Crash>,
 }
 
@@ -87,15 +87,15 @@ pub(crate) struct SendArgs {
     pub(crate) busy: Busy,
 
     /// Choose the policy while a turn of the session is suspended
-    #[arg(long, value_enum, default_value_t = Paused::Proceed)]
+    #[arg(long, value_enum, default_value_t = Paused::Proceed, hide_short_help = true)]
     pub(crate) while_paused: Paused,
 
     /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
-    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
     /// Let `logue sessions prune` remove the session this long after its last change
-    #[arg(long, value_name = "DURATION", value_parser = parse_age)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_age, hide_short_help = true)]
     pub(crate) ttl: Option<Duration>,
 
     #[command(flatten)]
@@ -243,6 +243,9 @@ pub(crate) enum SessionsCommand {
 
 /// List sessions, most recently changed first
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue sessions list\n  \
+    logue sessions list ask- --limit 5 --json")]
 pub(crate) struct ListArgs {
     /// List only sessions whose id has this prefix
     pub(crate) prefix: Option<String>,
@@ -261,6 +264,9 @@ pub(crate) struct ListArgs {
 
 /// Show the messages, inbox entries and suspended turns of a session
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue sessions show greeting\n  \
+    logue sessions show ops --audit")]
 pub(crate) struct ShowArgs {
     /// Session id; with --audit also the file of a conversation
     pub(crate) session: String,
@@ -285,6 +291,8 @@ pub(crate) struct ShowArgs {
 ///
 /// Prints the stored outcomes and ends; with --follow it prints later ones as they are stored.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions outcomes orders --follow --json")]
 pub(crate) struct OutcomesArgs {
     /// Session id
     pub(crate) session: String,
@@ -309,6 +317,9 @@ pub(crate) struct OutcomesArgs {
 ///
 /// A call without a result in the copy gets the result `E-TOOL-CANCELLED`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue sessions fork ops ops-2\n  \
+    logue sessions fork ops ops-2 --messages 4")]
 pub(crate) struct ForkArgs {
     /// Id of the existing session
     pub(crate) session: String,
@@ -378,6 +389,8 @@ pub(crate) struct RerunArgs {
 /// A turn that failed after a tool ran continues from the calls and results in the history; no call
 /// runs again. Another one begins with its message. A turn whose process died is finished.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions retry ops")]
 pub(crate) struct RetryArgs {
     /// Session id
     pub(crate) session: String,
@@ -404,6 +417,8 @@ pub(crate) struct RetryArgs {
 /// Messages and decisions that were accepted and did not run are processed too. A session that
 /// another process works on is skipped. Exit status 4: a turn failed and can be tried again.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions recover --all")]
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
     pub(crate) which: WhichArgs,
@@ -443,6 +458,8 @@ pub(crate) struct WhichArgs {
 /// `json` is exact and can be imported again; losses of other forms are listed on standard error.
 /// Placeholder messages of suspended turns are exported to `json` only.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions export ops --to openai > ops.json")]
 pub(crate) struct ExportArgs {
     /// Session id
     pub(crate) session: String,
@@ -457,6 +474,8 @@ pub(crate) struct ExportArgs {
 
 /// Create a session from the conversation in a file
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions import ops.json ops-copy")]
 pub(crate) struct ImportArgs {
     /// File with the conversation; `-` is standard input
     pub(crate) file: PathBuf,
@@ -478,6 +497,8 @@ pub(crate) struct ImportArgs {
 
 /// Remove sessions permanently
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions rm --yes greeting")]
 pub(crate) struct RmArgs {
     /// Session ids
     #[arg(required = true, value_name = "SESSION")]
@@ -500,6 +521,8 @@ pub(crate) struct RmArgs {
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
+#[command(after_help = "Example:\n  \
+    logue sessions prune --older-than 30d --dry-run")]
 pub(crate) struct PruneArgs {
     /// Remove sessions unchanged for this time, such as `30d`, `12h`, `45m` or `90s`
     #[arg(long, value_name = "DURATION", value_parser = parse_age)]
@@ -533,6 +556,8 @@ pub(crate) struct PruneArgs {
 ///
 /// Exit status 8: the store has faults, and there is no copy.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions backup sessions-copy.db")]
 pub(crate) struct BackupArgs {
     /// File of the copy; it must not exist
     pub(crate) file: PathBuf,
@@ -545,6 +570,8 @@ pub(crate) struct BackupArgs {
 ///
 /// Exit status 8: the backup has faults, and nothing was changed.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions restore sessions-copy.db --replace")]
 pub(crate) struct RestoreArgs {
     /// File of the backup
     pub(crate) file: PathBuf,
@@ -562,6 +589,8 @@ pub(crate) struct RestoreArgs {
 /// A placeholder takes the place of a damaged message. Nothing sound is changed; the table
 /// `quarantine` of the file keeps what was removed.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    logue sessions repair")]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -573,6 +602,9 @@ pub(crate) struct RepairArgs {
 
 /// Verify stored sessions; exit with 8 if one is damaged
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue sessions verify\n  \
+    logue sessions verify ops --json")]
 pub(crate) struct VerifyArgs {
     /// Verify only this session
     pub(crate) session: Option<String>,

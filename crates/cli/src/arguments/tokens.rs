@@ -101,15 +101,20 @@ pub(crate) struct RenderArgs {
     pub(crate) reasoning_effort: Option<RenderEffort>,
 
     /// Current date in the system message, such as 2026-01-31
-    #[arg(long, value_name = "DATE", conflicts_with = "bare", value_parser = date)]
+    #[arg(long, value_name = "DATE", conflicts_with = "bare", value_parser = date, hide_short_help = true)]
     pub(crate) date: Option<String>,
 
     /// Identity in the system message [default: that of the format]
-    #[arg(long, value_name = "TEXT", conflicts_with = "bare")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with = "bare",
+        hide_short_help = true
+    )]
     pub(crate) identity: Option<String>,
 
     /// Render the messages alone, without the system and developer messages of a request
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) bare: bool,
 
     /// Begin the next message with this role

@@ -12,7 +12,7 @@ pub(crate) struct VariableArgs {
     pub(crate) variables: Vec<(String, String)>,
 
     /// Read values of variables from the object in a JSON file
-    #[arg(long = "vars", value_name = "FILE")]
+    #[arg(long = "vars", value_name = "FILE", hide_short_help = true)]
     pub(crate) variable_files: Vec<PathBuf>,
 }
 

@@ -2,7 +2,9 @@
 
 use insta::assert_snapshot;
 
-use crate::program::{folder, run};
+use unicode_width::UnicodeWidthStr;
+
+use crate::program::{Ran, folder, logue, run};
 
 /// The commands and their subcommands; each has a manual page.
 fn commands() -> Vec<String> {
@@ -28,6 +30,30 @@ fn every_command_has_help() {
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{command}");
         assert_snapshot!(command, ran.stdout);
     }
+}
+
+#[test]
+fn the_short_help_of_every_command_fits_a_terminal_and_has_an_example() {
+    let folder = folder(&[]);
+    let mut faults = String::new();
+    for command in commands() {
+        let words: Vec<&str> = command.split('-').skip(1).chain(["-h"]).collect();
+        let output = logue(folder.path())
+            .env("COLUMNS", "80")
+            .args(&words)
+            .output();
+        let ran: Ran = output.unwrap().into();
+        let lines = ran.stdout.lines().count();
+        let width = ran.stdout.lines().map(UnicodeWidthStr::width).max();
+        let has_example = ran.stdout.contains("Example");
+        if lines > 40 || width > Some(80) || !has_example {
+            let example = if has_example { "" } else { ", no example" };
+            faults.push_str(&format!(
+                "{command}: {lines} lines, width {width:?}{example}\n"
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
 }
 
 #[test]
