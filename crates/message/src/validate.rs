@@ -110,7 +110,8 @@ impl ChatMessage {
                 }
                 match &self.content {
                     Content::Text(_) => Ok(()),
-                    Content::Blocks(blocks) if !blocks.is_empty() => {
+                    // A result without images is a string (harness-chat §3).
+                    Content::Blocks(_) if self.content.has_image() => {
                         self.check_blocks(|block| match block {
                             ContentBlock::Text { .. } | ContentBlock::Image { .. } => Ok(()),
                             _ => Err("a tool message can contain only text and images"),

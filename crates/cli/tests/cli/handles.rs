@@ -93,7 +93,7 @@ fn a_payload_folder_that_is_a_link_sends_nothing() {
         (
             "../.ssh",
             "<img src=\"./.chatmd/picture.png\" local/>",
-            "E-OUTSIDE-ROOTS",
+            "E-MD-PAYLOAD-FOLDER",
         ),
         (
             "../.ssh",

@@ -79,7 +79,7 @@ fn reasoning_of_anthropic_goes_back_as_it_came_in_the_turn_and_in_the_next_run()
     let ran = run(&["run", "prompt.md"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
-        (0, "Done.\n"),
+        (0, "Wait.\n\nDone.\n"),
         "{}",
         ran.stderr
     );

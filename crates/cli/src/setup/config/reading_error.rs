@@ -192,7 +192,7 @@ mod tests {
             "unknown key `approve`: it was renamed to `[permissions.rules]`"
         );
         let unknown = message("[allow]\nx = \"ask\"\n");
-        let start = "unknown key `allow`; tables of the file are model, tools, run,";
+        let start = "unknown key `allow`; tables of the file are model, models, tools, run,";
         assert!(unknown.starts_with(start), "{unknown}");
     }
 }
