@@ -106,6 +106,8 @@ pub struct AssistantMessage<'a> {
     pub status: Option<&'a str>,
     /// Whether the text is a preamble to tool calls.
     pub preamble: bool,
+    /// The provider's phase of text that is not a preamble.
+    pub phase: Option<&'a str>,
     /// The provider's signature over the text.
     pub signature: Option<&'a str>,
     /// Whether the text continues the previous response although that has text already.
@@ -121,6 +123,7 @@ impl<'a> AssistantMessage<'a> {
             id: None,
             status: None,
             preamble: false,
+            phase: None,
             signature: None,
             continued: false,
             text,
@@ -145,6 +148,13 @@ impl<'a> AssistantMessage<'a> {
     #[must_use]
     pub const fn with_preamble(mut self, preamble: bool) -> Self {
         self.preamble = preamble;
+        self
+    }
+
+    /// Sets the provider's phase; it has no effect on a preamble.
+    #[must_use]
+    pub fn with_phase(mut self, phase: impl Into<Option<&'a str>>) -> Self {
+        self.phase = phase.into();
         self
     }
 
@@ -504,7 +514,10 @@ pub fn assistant_message(answer: &AssistantMessage<'_>) -> String {
     let attributes = [
         ("id", answer.id),
         ("status", answer.status),
-        ("phase", answer.preamble.then_some(COMMENTARY)),
+        (
+            "phase",
+            answer.preamble.then_some(COMMENTARY).or(answer.phase),
+        ),
         ("signature", answer.signature),
     ];
     open_flagged(

@@ -40,6 +40,7 @@ impl ChatMessage {
         }
         put(&mut object, "tool_call_id", self.tool_call_id.as_deref());
         put(&mut object, "name", self.name.as_deref());
+        put(&mut object, "phase", self.phase.as_deref());
         put(
             &mut object,
             "status",
@@ -101,6 +102,7 @@ impl ChatMessage {
             tool_calls,
             tool_call_id: fields.owned("tool_call_id")?,
             name: fields.owned("name")?,
+            phase: fields.owned("phase")?,
             // Other programs write other words.
             interrupted: role == Role::Assistant
                 && fields.get("status").and_then(Value::as_str) == Some(INTERRUPTED),

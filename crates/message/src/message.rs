@@ -85,6 +85,10 @@ pub struct ChatMessage {
     pub name: Option<String>,
     /// Whether an assistant message is only the beginning of an answer that was interrupted.
     pub interrupted: bool,
+    /// The provider's phase of an assistant message, such as `final_answer`.
+    ///
+    /// It is sent back as it was received. The phase `commentary` is a preamble instead.
+    pub phase: Option<String>,
 }
 
 impl ChatMessage {
@@ -98,6 +102,7 @@ impl ChatMessage {
             tool_call_id: None,
             name: None,
             interrupted: false,
+            phase: None,
         }
     }
 

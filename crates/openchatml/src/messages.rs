@@ -18,6 +18,7 @@
 //!   `signature=`, `reasoning_id=`, and `encrypted=` for what only the provider can read. A value that
 //!   no header can hold is noted.
 //! - An answer that was interrupted is a final text with `status=interrupted`, ended by `<|end|>`.
+//! - The phase that a provider gave to an answer is `phase=` of its last text.
 //! - An image of a user or of a tool's result is a frame with `content_type=image_url` and its address, or a `data:` address.
 //!   The parts of such a message after the first have the attribute `continues=message`.
 //! - A frame to a tool is a call if it ends in `<|call|>`, or if a later reply has its id. What

@@ -164,7 +164,11 @@ impl TranscriptFormat {
         Ok(match element {
             TranscriptItem::User(text) => write::user(text),
             TranscriptItem::Variable { name, value } => write::variable(name, value),
-            TranscriptItem::Answer { block, continued } => self.answer(block, *continued),
+            TranscriptItem::Answer {
+                block,
+                continued,
+                phase,
+            } => self.answer(block, *continued, phase.as_deref()),
             TranscriptItem::Interrupted(text) => write::assistant_message(
                 &write::AssistantMessage::new(text).with_status(write::INTERRUPTED),
             ),
@@ -199,7 +203,7 @@ impl TranscriptFormat {
     }
 
     /// Formats a part of a response; other kinds of blocks give no text.
-    fn answer(&mut self, block: &ContentBlock, continued: bool) -> String {
+    fn answer(&mut self, block: &ContentBlock, continued: bool, phase: Option<&str>) -> String {
         match block {
             ContentBlock::Text {
                 text,
@@ -208,6 +212,7 @@ impl TranscriptFormat {
             } => write::assistant_message(
                 &write::AssistantMessage::new(text)
                     .with_preamble(*preamble)
+                    .with_phase(phase)
                     .with_signature(signature.as_deref())
                     .with_continued(continued),
             ),

@@ -48,7 +48,10 @@ fn messages_of(elements: &[TranscriptItem]) -> Vec<ChatMessage> {
     let mut answer = Answer::default();
     for element in elements {
         match element {
-            TranscriptItem::Answer { block, .. } => answer.blocks.push(block.clone()),
+            TranscriptItem::Answer { block, phase, .. } => {
+                answer.blocks.push(block.clone());
+                answer.phase = phase.clone().or(answer.phase);
+            }
             TranscriptItem::ToolCall(call) => answer.calls.push(call.clone()),
             // Transcripts of OpenChatML have no variables.
             TranscriptItem::Variable { .. } => {}
@@ -68,6 +71,7 @@ fn messages_of(elements: &[TranscriptItem]) -> Vec<ChatMessage> {
 struct Answer {
     blocks: Vec<ContentBlock>,
     calls: Vec<ToolCall>,
+    phase: Option<String>,
 }
 
 impl Answer {
@@ -77,7 +81,9 @@ impl Answer {
             true => Content::Absent,
             false => Content::Blocks(self.blocks),
         };
-        Some(ChatMessage::assistant(content).with_tool_calls(self.calls))
+        let mut message = ChatMessage::assistant(content).with_tool_calls(self.calls);
+        message.phase = self.phase;
+        Some(message)
     }
 }
 

@@ -23,6 +23,8 @@ pub enum TranscriptItem {
         block: ContentBlock,
         /// Whether text of the same response precedes it.
         continued: bool,
+        /// The provider's phase of text that is not a preamble.
+        phase: Option<String>,
     },
     /// The received part of an answer that was interrupted.
     Interrupted(String),
@@ -45,6 +47,7 @@ impl TranscriptItem {
         Self::Answer {
             block: ContentBlock::text(text),
             continued: false,
+            phase: None,
         }
     }
 
@@ -78,13 +81,20 @@ impl TranscriptItem {
         let mut elements = Vec::with_capacity(blocks.len() + answer.tool_calls.len());
         let mut continued = false;
         for mut block in blocks {
+            let is_answer = matches!(
+                block,
+                ContentBlock::Text {
+                    preamble: false,
+                    ..
+                }
+            );
             let is_words = match &mut block {
                 ContentBlock::Text {
                     text,
                     signature,
                     preamble,
                 } if says_something && (!text.is_empty() || signature.is_some()) => {
-                    *preamble &= answer.tool_calls.is_empty();
+                    *preamble &= answer.tool_calls.is_empty() || answer.phase.is_some();
                     true
                 }
                 ContentBlock::Thinking {
@@ -94,7 +104,11 @@ impl TranscriptItem {
                 // The block has nothing that a model can answer.
                 _ => continue,
             };
-            elements.push(Self::Answer { block, continued });
+            elements.push(Self::Answer {
+                block,
+                continued,
+                phase: answer.phase.clone().filter(|_| is_answer),
+            });
             continued |= is_words;
         }
         elements.extend(answer.tool_calls.iter().cloned().map(Self::ToolCall));

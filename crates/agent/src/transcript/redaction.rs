@@ -139,12 +139,17 @@ impl Redaction {
                 name: name.clone(),
                 value: self.text(value).into_owned(),
             },
-            TranscriptItem::Answer { block, continued } => {
+            TranscriptItem::Answer {
+                block,
+                continued,
+                phase,
+            } => {
                 let mut block = block.clone();
                 self.block(&mut block);
                 TranscriptItem::Answer {
                     block,
                     continued: *continued,
+                    phase: phase.clone(),
                 }
             }
             TranscriptItem::Interrupted(text) => {

@@ -44,6 +44,8 @@ struct Response<'d> {
     blank: Vec<&'d MessageElement>,
     /// Whether it is only the beginning of an answer.
     is_interrupted: bool,
+    /// The phase of its text, other than that of a preamble.
+    phase: Option<String>,
 }
 
 impl Response<'_> {
@@ -78,6 +80,7 @@ impl Response<'_> {
         let mut message = ChatMessage::assistant(content).with_tool_calls(self.calls);
         message.name = self.name;
         message.interrupted = self.is_interrupted;
+        message.phase = self.phase;
         message
     }
 }
@@ -158,6 +161,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
                     signature: message.signature.clone(),
                     preamble: message.phase.as_deref() == Some(COMMENTARY),
                 });
+                let phase = message.phase.as_ref();
+                if let Some(phase) = phase.filter(|phase| *phase != COMMENTARY) {
+                    self.response.phase = Some(phase.clone());
+                }
                 if message.name.is_some() {
                     self.response.name.clone_from(&message.name);
                 }

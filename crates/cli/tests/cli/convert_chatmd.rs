@@ -54,7 +54,7 @@ fn whatever_is_not_carried_is_listed() {
     <|start|>assistant name=Bot<|channel|>analysis<|message|>one
 
     two<|end|>
-    <|start|>assistant name=Bot intent=preamble<|channel|>commentary<|message|>I look.<|end|>
+    <|start|>assistant name=Bot intent=preamble phase=final<|channel|>commentary<|message|>I look.<|end|>
     <|start|>assistant to=functions.apply_patch call_id=c1 name=Bot content_type=text<|channel|>commentary<|message|>the patch<|call|>
     <|start|>tool name=functions.apply_patch call_id=c1 to=assistant<|channel|>commentary<|message|><|end|>
     <|start|>assistant to=functions.rg call_id=c2<|channel|>commentary<|constrain|>json<|message|>{}<|call|>
@@ -69,7 +69,6 @@ fn whatever_is_not_carried_is_listed() {
     structure: transcript: 3 tool declarations dropped: rg, t, an MCP server
     structure: transcript: a comment dropped
     structure: transcript: `status` of a `<user>` dropped
-    structure: transcript: `phase` of a `<assistant>` dropped
     structure: transcript: `status` of a `<assistant>` dropped
     structure: transcript: `status` of a `<reasoning>` dropped
     structure: transcript: `kind` of a `<summary>` dropped
@@ -99,7 +98,7 @@ fn whatever_is_not_carried_is_listed() {
         ["convert", "a.chatmd", "--to", "json", "--json"],
     );
     let report: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert!(report["losses"].as_array().unwrap().len() >= 27, "{report}");
+    assert!(report["losses"].as_array().unwrap().len() >= 26, "{report}");
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod network;
 mod newer_ochat;
 mod origins;
 mod payloads;
+mod phases;
 mod pictures;
 mod private_files;
 mod program;

@@ -18,6 +18,8 @@ pub(crate) struct PartialResponse {
     pub(crate) blocks: Vec<ContentBlock>,
     /// Tool calls in the order in which they began.
     pub(crate) calls: Vec<PartialToolCall>,
+    /// The phase of the text, if the server sent one other than `commentary`.
+    pub(crate) phase: Option<String>,
     /// The stop reason, if the server sent one.
     pub(crate) finish_reason: Option<FinishReason>,
     /// The token usage, if the server sent it.
@@ -66,7 +68,8 @@ impl PartialResponse {
                 ChatMessage::assistant(content),
             ));
         }
-        let message = ChatMessage::assistant(content).with_tool_calls(calls);
+        let mut message = ChatMessage::assistant(content).with_tool_calls(calls);
+        message.phase = self.phase;
         if message.tool_calls.is_empty() && message.text().trim().is_empty() {
             let cause = if finish_reason == FinishReason::ContentFilter {
                 "the server withheld the response: its filter or the model refused"

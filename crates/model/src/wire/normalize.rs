@@ -245,6 +245,7 @@ fn merged(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
                     && message.role != Role::Tool
                     && last.developer == message.developer
                     && last.name == message.name
+                    && last.phase == message.phase
                     && last.tool_calls.is_empty() =>
             {
                 let before = std::mem::take(&mut last.content);

@@ -8,7 +8,9 @@ use super::{PREAMBLE, pictures, recipient_of, tool_of, types_of};
 use crate::convert::answered_at_rest;
 use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{CONTINUES, DETAIL, ENCRYPTED, REASONING_ID, SIGNATURE, STATUS};
+use crate::read::attributes::{
+    CONTINUES, DETAIL, ENCRYPTED, PHASE, REASONING_ID, SIGNATURE, STATUS,
+};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// The messages that frames make, with a note for whatever a message cannot hold. The module's
@@ -99,6 +101,8 @@ struct Open {
     empty_answer: bool,
     /// Whether the answer was interrupted.
     is_interrupted: bool,
+    /// The phase of its text.
+    phase: Option<String>,
 }
 
 impl Open {
@@ -276,6 +280,9 @@ impl<'f> Reading<'f> {
         }
         let open = self.open(frame);
         open.is_interrupted = is_interrupted;
+        if frame.effective_channel() != Channel::Analysis {
+            open.phase = proof(frame, PHASE).or(open.phase.take());
+        }
         match frame.effective_channel() {
             Channel::Final => {
                 if text.is_empty() {
@@ -449,6 +456,7 @@ impl<'f> Reading<'f> {
         let mut message = ChatMessage::assistant(content).with_tool_calls(open.calls);
         message.name = open.name;
         message.interrupted = open.is_interrupted;
+        message.phase = open.phase;
         self.messages.push(message);
     }
 
@@ -474,7 +482,8 @@ impl<'f> Reading<'f> {
                 _ if reasoning => &[SIGNATURE, REASONING_ID, ENCRYPTED],
                 FrameRole::User | FrameRole::Tool if is_image => &[CONTINUES, DETAIL],
                 FrameRole::User | FrameRole::Tool => &[CONTINUES],
-                FrameRole::Assistant if is_answer && frame.is_interrupted() => &[STATUS],
+                FrameRole::Assistant if is_answer && frame.is_interrupted() => &[STATUS, PHASE],
+                FrameRole::Assistant if is_answer || preamble => &[PHASE],
                 _ => &[],
             };
             !known.contains(&key.as_str())

@@ -8,7 +8,9 @@ use super::{pictures, recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, LossKind, LossTarget};
-use crate::read::attributes::{CONTINUES, ENCRYPTED, INTERRUPTED, REASONING_ID, SIGNATURE, STATUS};
+use crate::read::attributes::{
+    CONTINUES, ENCRYPTED, INTERRUPTED, PHASE, REASONING_ID, SIGNATURE, STATUS,
+};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::is_safe;
 
@@ -216,12 +218,29 @@ impl<'m> Writing<'m> {
                 last.attributes.push(mark);
             }
         }
+        self.phase(message, first);
         for call in &message.tool_calls {
             self.call(call);
         }
         if let Some(name) = &message.name {
             let frames = self.frames.iter_mut().skip(first);
             frames.for_each(|frame| frame.name = Some(name.clone()));
+        }
+    }
+
+    /// Marks the last text of a message with its phase.
+    fn phase(&mut self, message: &ChatMessage, first: usize) {
+        let Some(phase) = &message.phase else {
+            return;
+        };
+        let frames = self.frames.iter_mut().skip(first);
+        let is_text = |frame: &&mut FrameBuf| frame.channel != Some(Channel::Analysis);
+        match frames.rev().find(is_text) {
+            Some(last) if is_safe(phase) => {
+                last.attributes
+                    .push((PHASE.to_owned(), Some(phase.clone())));
+            }
+            _ => self.note(LossKind::AttributeDropped, "the phase of an answer dropped"),
         }
     }
 

@@ -48,6 +48,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
         let losses = &mut writing.losses;
         let mut notes = Notes { index, losses };
         notes.name(message, &tools);
+        notes.phase(message);
         if message.role != Role::Tool {
             flush(&mut results, &mut values);
         }

@@ -31,7 +31,17 @@ impl Notes<'_> {
             self.add(LossKind::AttributeDropped, INTERRUPTION);
         }
     }
+
+    /// Lists the phase of an answer, for a form without phases.
+    pub(super) fn phase(&mut self, message: &ChatMessage) {
+        if message.phase.is_some() {
+            self.add(LossKind::AttributeDropped, PHASE);
+        }
+    }
 }
+
+/// The note about a phase in a form without phases.
+pub(super) const PHASE: &str = "the phase of an answer dropped";
 
 /// The note about an interrupted answer in a form without a mark for it.
 pub(super) const INTERRUPTION: &str = "an interrupted answer reads as complete";

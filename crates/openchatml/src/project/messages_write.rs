@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
-use super::blocks::INTERRUPTION;
+use super::blocks::{INTERRUPTION, PHASE};
 use super::header;
 use super::images;
 use super::tools::ToolShape;
@@ -166,6 +166,9 @@ impl<'m> Message<'m, '_> {
         let mut object = Map::new();
         if message.interrupted {
             self.note(LossKind::AttributeDropped, INTERRUPTION);
+        }
+        if message.phase.is_some() {
+            self.note(LossKind::AttributeDropped, PHASE);
         }
         let role = if message.developer {
             "developer"

@@ -3,7 +3,7 @@
 //! Items of the assistant up to the next message of another speaker are one turn. Words before a
 //! call are a preamble, unless their phase is `final_answer`.
 
-use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::format::Projected;
 use super::header;
@@ -40,6 +40,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         reading,
         list: Vec::new(),
         open: None,
+        phase: None,
     };
     let instructions = header
         .as_mut()
@@ -58,6 +59,14 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         let _ = items.item(node);
     }
     items.flush();
+    // An answer that another message of the assistant follows has the phase in any case.
+    for at in 1..items.list.len() {
+        let is_followed = items.list[at].role == Role::Assistant;
+        let before = &mut items.list[at - 1];
+        if is_followed && before.phase.as_deref() == Some("final_answer") {
+            before.phase = None;
+        }
+    }
     finish(items.reading, header, &items.list)
 }
 
@@ -98,6 +107,8 @@ struct Items {
     list: Vec<ChatMessage>,
     /// The turn of the assistant that is being read.
     open: Option<(Vec<ContentBlock>, Vec<ToolCall>)>,
+    /// The phase of its text, other than that of a preamble.
+    phase: Option<String>,
 }
 
 impl Items {
@@ -198,6 +209,9 @@ impl Items {
             signature: None,
             preamble: phase == Some("commentary"),
         });
+        if let Some(phase) = phase.filter(|phase| *phase != "commentary") {
+            self.phase = Some(phase.to_owned());
+        }
         if phase == Some("final_answer") {
             self.flush();
         }
@@ -358,8 +372,9 @@ impl Items {
             } else {
                 Content::Blocks(blocks)
             };
-            self.list
-                .push(ChatMessage::assistant(content).with_tool_calls(calls));
+            let mut message = ChatMessage::assistant(content).with_tool_calls(calls);
+            message.phase = self.phase.take();
+            self.list.push(message);
         }
     }
 }

@@ -127,6 +127,8 @@ fn content(
                 });
                 if *preamble {
                     item["phase"] = "commentary".into();
+                } else if let Some(phase) = &message.phase {
+                    item["phase"] = phase.as_str().into();
                 } else if is_followed {
                     item["phase"] = "final_answer".into();
                 }

@@ -3,6 +3,7 @@
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
+use super::blocks::PHASE;
 use super::header;
 use super::messages_write::{dropped_empty, is_kept, to_messages_in_order};
 use crate::convert::{ConvertOptions, Writing, note_terminators};
@@ -32,6 +33,9 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
             let target = LossTarget::Message(index);
             writing.losses.push(Loss::new(target, kind, text));
         };
+        if message.phase.is_some() {
+            note(LossKind::AttributeDropped, PHASE);
+        }
         if message.role == Role::Assistant {
             assistant(message, &mut values, &mut note);
         } else {

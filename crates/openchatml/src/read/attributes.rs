@@ -366,6 +366,9 @@ pub(crate) const DETAIL: &str = "detail";
 pub(crate) const STATUS: &str = "status";
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
+/// The attribute of the phase that a provider gave to text of the assistant. It is ours as well.
+pub(crate) const PHASE: &str = "phase";
+
 fn is_proof(key: &[u8]) -> bool {
     [
         REASONING_ID,
@@ -374,6 +377,7 @@ fn is_proof(key: &[u8]) -> bool {
         CONTINUES,
         DETAIL,
         STATUS,
+        PHASE,
     ]
     .iter()
     .any(|proof| proof.as_bytes() == key)

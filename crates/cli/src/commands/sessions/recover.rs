@@ -31,7 +31,7 @@ pub(super) fn recover(arguments: &RecoverArgs) -> Result<Exit, CliError> {
     let store = open(&arguments.store, &settings)?;
     let runtime = runtime()?;
     let recovered = runtime.block_on(async {
-        let recovered = until_signal(recover_each(arguments, &settings, &store)).await;
+        let recovered = Box::pin(until_signal(recover_each(arguments, &settings, &store))).await;
         if recovered.is_err() {
             release_leases().await;
         }

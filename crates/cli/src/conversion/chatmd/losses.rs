@@ -137,7 +137,7 @@ impl ParsedDocument<'_> {
             }
             for attribute in node.attributes() {
                 let is_kept = carried(node.tag()).contains(&attribute.name())
-                    || (attribute.name() == "phase" && attribute.value() == "commentary")
+                    || (attribute.name() == "phase" && node.tag() == Tag::Assistant)
                     || (attribute.name() == "status"
                         && attribute.value() == INTERRUPTED
                         && node.tag() == Tag::Assistant);

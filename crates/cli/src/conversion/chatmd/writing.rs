@@ -372,6 +372,15 @@ impl Writing<'_> {
 
     fn answer(&mut self, message: &ChatMessage, text: &str) {
         let name = message.name.as_deref();
+        if let (false, Some(phase), None) = (message.interrupted, &message.phase, name) {
+            let words = element::AssistantMessage::new(text).with_phase(phase.as_str());
+            self.out.push_str(&element::assistant_message(&words));
+            return;
+        }
+        if message.phase.is_some() {
+            let text = "the phase of an answer dropped";
+            self.note(LossKind::AttributeDropped, text);
+        }
         if !message.interrupted {
             return self.write_message(MessageRole::Assistant, text, name);
         }

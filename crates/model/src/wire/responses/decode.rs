@@ -37,7 +37,12 @@ struct Item {
 #[derive(Debug)]
 enum Body {
     /// Text by parts.
-    Message { parts: Vec<String>, preamble: bool },
+    Message {
+        parts: Vec<String>,
+        preamble: bool,
+        /// A phase other than `commentary`.
+        phase: Option<String>,
+    },
     /// Reasoning: the parts of its summary or text, and the encrypted form.
     Reasoning {
         parts: Vec<String>,
@@ -116,7 +121,12 @@ impl Decoder for ResponsesDecoder {
         }
         for item in self.items {
             match item.body {
-                Body::Message { parts, preamble } => {
+                Body::Message {
+                    parts,
+                    preamble,
+                    phase,
+                } => {
+                    partial.phase = phase.or(partial.phase);
                     let parts = parts.into_iter().filter(|text| !text.is_empty());
                     partial.blocks.extend(parts.map(|text| ContentBlock::Text {
                         text,
@@ -197,8 +207,16 @@ impl ResponsesDecoder {
             known.id = Some(id.to_owned());
         }
         match &mut known.body {
-            Body::Message { parts, preamble } => {
-                *preamble |= word(item, "phase") == "commentary";
+            Body::Message {
+                parts,
+                preamble,
+                phase,
+            } => {
+                match word(item, "phase") {
+                    "" => {}
+                    "commentary" => *preamble = true,
+                    word => *phase = Some(word.to_owned()),
+                }
                 let content = item.get("content").and_then(Value::as_array);
                 for (number, part) in content.into_iter().flatten().enumerate() {
                     let refusal = part.get("refusal").and_then(Value::as_str);
@@ -359,6 +377,7 @@ impl ResponsesDecoder {
             "message" => Body::Message {
                 parts: Vec::new(),
                 preamble: false,
+                phase: None,
             },
             "reasoning" => Body::Reasoning {
                 parts: Vec::new(),

@@ -98,7 +98,7 @@ fn items_of(
             // Text before calls is commentary, even if it is not marked as such.
             let before_calls = profile.reasoning_evidence == ReasoningEvidence::Encrypted
                 && !message.tool_calls.is_empty();
-            answer_items(&message.content, before_calls, items);
+            answer_items(message, before_calls, items);
             items.extend(message.tool_calls.iter().map(|call| match call.kind {
                 CallKind::Function => json!({"type": "function_call", "call_id": call.id,
                     "name": call.name, "arguments": call.arguments.as_str()}),
@@ -134,17 +134,20 @@ fn items_of(
 }
 
 /// Appends the text and reasoning of a response as items in order.
-fn answer_items(content: &Content, before_calls: bool, items: &mut Vec<Value>) {
+fn answer_items(message: &ChatMessage, before_calls: bool, items: &mut Vec<Value>) {
     let text_item = |text: &str, preamble: bool| {
         let mut item = json!({"type": "message", "role": "assistant", "content": text});
-        if (preamble || before_calls)
-            && let Some(item) = item.as_object_mut()
-        {
-            item.insert("phase".into(), json!("commentary"));
+        let phase = match message.phase.as_deref() {
+            _ if preamble => Some("commentary"),
+            None if before_calls => Some("commentary"),
+            phase => phase,
+        };
+        if let (Some(phase), Some(item)) = (phase, item.as_object_mut()) {
+            item.insert("phase".into(), json!(phase));
         }
         item
     };
-    let blocks = match content {
+    let blocks = match &message.content {
         Content::Absent => return,
         Content::Text(text) if text.is_empty() => return,
         Content::Text(text) => return items.push(text_item(text, false)),
