@@ -70,8 +70,9 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
                 items.push(json!({"type": kind, "call_id": id, "output": output}));
             }
             Role::Assistant => {
-                let next = messages.get(index + 1);
-                let is_followed = next.is_some_and(|next| next.role == Role::Assistant);
+                let later = messages.get(index + 1..).unwrap_or_default().iter();
+                let mut later = later.take_while(|next| next.role == Role::Assistant);
+                let is_followed = later.any(|next| is_written(next, options));
                 content(message, is_followed, options, &mut items, &mut notes);
                 for tool_call in &message.tool_calls {
                     tools.insert(&tool_call.id, &tool_call.name);
@@ -85,6 +86,20 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     }
     header::lay_out(&mut writing, &beside, "input", true, &items, options);
     writing
+}
+
+/// Returns whether a message of the assistant becomes at least one item.
+fn is_written(message: &ChatMessage, options: &ConvertOptions) -> bool {
+    let is_item = |block: &ContentBlock| match block {
+        ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. } => options.thinking,
+        _ => true,
+    };
+    !message.tool_calls.is_empty()
+        || match &message.content {
+            Content::Absent => false,
+            Content::Text(_) => true,
+            Content::Blocks(blocks) => blocks.iter().any(is_item),
+        }
 }
 
 /// Writes the texts and images of a user's message or of a result.
