@@ -12,6 +12,7 @@ use crate::dialect::Dialect;
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
 use crate::loss::{Loss, LossKind, LossTarget};
+use crate::messages::Unpictured;
 use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
@@ -63,6 +64,9 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
 /// assert_eq!(losses[0].kind, LossKind::Implied);
 /// ```
 pub fn conversation(transcript: &Transcript) -> (Conversation, Vec<Loss>) {
+    // A part of a result must not count as a reply of its own.
+    let unpictured = Unpictured::new(transcript);
+    let transcript: &Transcript = &unpictured.transcript;
     let mut writing = Writing::default();
     if let Some(header) = &transcript.header {
         writing.note_header(header, &["2.0", "2.2"]);
@@ -77,6 +81,7 @@ pub fn conversation(transcript: &Transcript) -> (Conversation, Vec<Loss>) {
         .extend(losses.into_iter().filter(|loss| !is_of_header(loss)));
     let calls = completed(&transcript.frames);
     note_implied_ids(&calls, Pairing::Name, &mut writing.losses);
+    unpictured.finish(&mut writing.losses);
     (conversation, writing.losses)
 }
 

@@ -285,6 +285,24 @@ fn a_reply_of_a_later_call_is_listed_where_there_are_no_ids() {
 }
 
 #[test]
+fn images_of_a_result_are_no_replies_of_their_own() {
+    let transcript = openchatml::Transcript::new(frames(
+        "<|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
+<|start|>assistant to=functions.f call_id=b<|channel|>commentary<|message|>{}<|call|>
+<|start|>tool name=functions.f call_id=a to=assistant<|channel|>commentary<|message|>1<|end|>
+<|start|>tool name=functions.f call_id=a to=assistant content_type=image_url continues=message<|channel|>commentary<|message|>https://example.org/a.png<|end|>
+<|start|>tool name=functions.f call_id=b to=assistant<|channel|>commentary<|message|>2<|end|>",
+    ));
+    let (conversation, losses) = openchatml::convert::harmony_conversation(&transcript);
+    assert_eq!(conversation.messages.len(), 4);
+    let content = losses
+        .iter()
+        .filter(|loss| loss.is_at_least(openchatml::LossSeverity::Content));
+    let content: Vec<_> = content.map(|loss| (loss.kind, loss.target)).collect();
+    assert_eq!(content, [(LossKind::ImageDropped, LossTarget::Frame(3))]);
+}
+
+#[test]
 fn declared_tools_stay_where_replies_are_moved() {
     let mut transcript = openchatml::Transcript::new(frames(
         "<|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
