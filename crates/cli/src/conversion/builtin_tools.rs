@@ -26,27 +26,41 @@ fn declaration(tool: &ToolDefinition) -> Value {
     }})
 }
 
+/// Returns the loss of an entry in the list of built-in tools that names none.
+pub(crate) fn unknown(entry: &Value) -> Loss {
+    let text =
+        format!("{entry} in the setting \"{BUILTIN_TOOLS}\" dropped: it is not a built-in tool");
+    Loss::new(LossTarget::Transcript, LossKind::SettingDropped, text)
+}
+
 /// Replaces the list of built-in tools in the header with declarations.
 ///
-/// Does nothing if a name is not a built-in tool.
-pub(crate) fn declared(transcript: &Transcript) -> (Cow<'_, Transcript>, Option<Loss>) {
-    let unchanged = (Cow::Borrowed(transcript), None);
+/// Entries that name no built-in tool are dropped and listed.
+pub(crate) fn declared(transcript: &Transcript) -> (Cow<'_, Transcript>, Vec<Loss>) {
     let header = transcript.header.as_ref();
     let setting = header.and_then(|header| header.generation_settings.get(BUILTIN_TOOLS));
-    let Some(names) = setting.and_then(Value::as_array) else {
-        return unchanged;
-    };
-    let tools = names.iter().map(|name| declarations(name.as_str()?));
-    let Some(tools) = tools.collect::<Option<Vec<_>>>() else {
-        return unchanged;
+    let Some(entries) = setting.and_then(Value::as_array) else {
+        return (Cow::Borrowed(transcript), Vec::new());
     };
     let mut expanded = transcript.clone();
-    expanded.tools.extend(tools.into_iter().flatten());
+    let (mut losses, mut is_declared) = (Vec::new(), false);
+    for entry in entries {
+        match entry.as_str().and_then(declarations) {
+            Some(tools) => {
+                expanded.tools.extend(tools);
+                is_declared = true;
+            }
+            None => losses.push(unknown(entry)),
+        }
+    }
     expanded.header = expanded.header.map(|mut header| {
         header.generation_settings.shift_remove(BUILTIN_TOOLS);
         header
     });
-    let what = "built-in tools become declarations of functions";
-    let loss = Loss::new(LossTarget::Transcript, LossKind::DeclarationChanged, what);
-    (Cow::Owned(expanded), Some(loss))
+    if is_declared {
+        let what = "built-in tools become declarations of functions";
+        let target = LossTarget::Transcript;
+        losses.push(Loss::new(target, LossKind::DeclarationChanged, what));
+    }
+    (Cow::Owned(expanded), losses)
 }

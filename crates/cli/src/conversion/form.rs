@@ -297,11 +297,11 @@ impl Form {
             return Ok(Text { text, losses });
         }
         let placed = PlacedTools::beside(transcript);
-        let (declared, loss) = builtin_tools::declared(placed.transcript());
+        let (declared, of_builtins) = builtin_tools::declared(placed.transcript());
         let lenient = options.clone().with_strict(None);
         let written = project::write(&declared, projection, &lenient)?;
         let mut losses = written.losses;
-        losses.extend(loss);
+        losses.extend(of_builtins);
         drop(declared);
         placed.finish(&mut losses);
         if options.refuses(&losses) {

@@ -1,7 +1,7 @@
 //! The severity of losses in `logue convert`: what is written, the status, and the counts.
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Ran, folder, run, run_with_input};
 
@@ -111,4 +111,80 @@ fn losses_of_a_data_set_are_counted_by_severity() {
         (&2.into(), &2.into())
     );
     assert_eq!(kinds.last().unwrap()["kind"], "name-dropped");
+}
+
+/// A rendering lists the images of results as a conversion does, and no other content.
+#[test]
+fn a_rendering_pairs_results_with_images() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
+    let row = json!([
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "tool_calls": [call("a"), call("b")]},
+        {"role": "tool", "tool_call_id": "a", "content": [image.clone()]},
+        {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "2"}, image]},
+    ]);
+    let folder = folder(&[("a.json", &row.to_string())]);
+    let content = |arguments: &[&str]| {
+        let ran = run(folder.path(), arguments);
+        let lines = ran.stderr.lines().filter(|line| line.contains("content: "));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let converted = content(&["convert", "a.json", "--to", "harmony"]);
+    assert_eq!(converted.len(), 2, "{converted:?}");
+    assert!(
+        converted
+            .iter()
+            .all(|line| line.ends_with("an image dropped")),
+        "{converted:?}"
+    );
+    assert_eq!(
+        content(&["tokens", "render", "--bare", "a.json"]),
+        converted
+    );
+    let prompt = content(&["tokens", "render", "a.json"]);
+    assert_eq!(prompt.len(), 2, "{prompt:?}");
+    assert!(
+        prompt.iter().all(|line| line.ends_with("an image dropped")),
+        "{prompt:?}"
+    );
+}
+
+#[test]
+fn an_unknown_built_in_tool_does_not_drop_the_others() {
+    let text = "version: 2.2\ngeneration_settings: {\"builtin_tools\": [\"read_file\", \"nosuch\"]}\n\
+                <|start|>user<|message|>Hi.<|end|>\n";
+    let folder = folder(&[("a.ocml", text)]);
+    let loss = "transcript: \"nosuch\" in the setting \"builtin_tools\" dropped: it is not a built-in tool";
+    for (form, known) in [
+        ("openai", r#""name":"read_file""#),
+        ("anthropic", r#""name":"read_file""#),
+        ("chatmd", r#"<tool name="read_file"/>"#),
+    ] {
+        let ran = run(folder.path(), ["convert", "a.ocml", "--to", form]);
+        assert_eq!(
+            ran.stdout.matches(known).count(),
+            1,
+            "{form}: {}",
+            ran.stdout
+        );
+        assert!(!ran.stdout.contains("nosuch"), "{form}: {}", ran.stdout);
+        assert_eq!(
+            ran.stderr.matches(loss).count(),
+            1,
+            "{form}: {}",
+            ran.stderr
+        );
+        assert_eq!(
+            ran.stderr.matches("dropped").count(),
+            1,
+            "{form}: {}",
+            ran.stderr
+        );
+    }
+    let ran = run(folder.path(), ["tokens", "render", "--text", "a.ocml"]);
+    assert!(ran.stdout.contains("type read_file = "), "{}", ran.stdout);
+    assert!(ran.stderr.contains(loss), "{}", ran.stderr);
 }

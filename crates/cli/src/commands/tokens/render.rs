@@ -305,7 +305,10 @@ fn prompt(
     } else {
         placed.transcript()
     };
-    let (transcript, _) = builtin_tools::declared(transcript);
+    let (transcript, of_builtins) = builtin_tools::declared(transcript);
+    // The prompt declares the others as its model knows them.
+    let is_unknown = |loss: &Loss| loss.kind == LossKind::SettingDropped;
+    losses.extend(of_builtins.into_iter().filter(is_unknown));
     let tools: Vec<ToolDefinition> = transcript.tools.iter().filter_map(definition).collect();
     if tools.len() < transcript.tools.len() {
         let text = "a declaration of a tool that is not a function dropped";

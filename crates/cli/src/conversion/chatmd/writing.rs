@@ -50,7 +50,8 @@ fn tools(transcript: &Transcript, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = transcript.header.as_ref();
     let settings = settings.map(|header| &header.generation_settings);
     let written = builtins(settings.and_then(|settings| settings.get(BUILTIN_TOOLS)));
-    let mut written = written.unwrap_or_default();
+    let written = written.into_iter().flatten().filter_map(|(_, name)| name);
+    let mut written: Vec<&str> = written.collect();
     for (index, tool) in transcript.tools.iter().enumerate() {
         let name = tool
             .get("function")
@@ -133,17 +134,20 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
     }
-    for name in builtins.into_iter().flatten() {
-        out.push_str(&element::builtin_tool(name));
+    for (entry, name) in builtins.into_iter().flatten() {
+        match name {
+            Some(name) => out.push_str(&element::builtin_tool(name)),
+            None => losses.push(builtin_tools::unknown(entry)),
+        }
     }
 }
 
-/// Returns the names of built-in tools; `None` if a declaration cannot name all of them.
-fn builtins(setting: Option<&Value>) -> Option<Vec<&str>> {
-    let names = setting?.as_array()?.iter().map(Value::as_str);
-    let names: Vec<&str> = names.collect::<Option<_>>()?;
-    let is_known = |name: &&str| BuiltinDeclaration::find(name).is_some();
-    names.iter().all(is_known).then_some(names)
+/// Returns the entries of a list of built-in tools, with their ChatMD names.
+fn builtins(setting: Option<&Value>) -> Option<Vec<(&Value, Option<&str>)>> {
+    let known = |name: &&str| BuiltinDeclaration::find(name).is_some();
+    let entries = setting?.as_array()?.iter();
+    let named = entries.map(|entry| (entry, entry.as_str().filter(known)));
+    Some(named.collect())
 }
 
 /// Returns the attribute for a choice of tools: a word, or the name of a function.
