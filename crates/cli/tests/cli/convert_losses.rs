@@ -188,3 +188,22 @@ fn an_unknown_built_in_tool_does_not_drop_the_others() {
     assert!(ran.stdout.contains("type read_file = "), "{}", ran.stdout);
     assert!(ran.stderr.contains(loss), "{}", ran.stderr);
 }
+
+#[test]
+fn a_signature_that_is_written_is_no_loss() {
+    let text = "<user>q</user>\n<reasoning id=\"rs_1\" signature=\"SIG\"><summary>s</summary></reasoning>\n\
+                <assistant>a</assistant>\n";
+    let folder = folder(&[("a.md", text)]);
+    for form in ["chatmd", "ocml2.2", "json"] {
+        let flags = ["convert", "a.md", "--to", form, "--keep-reasoning"];
+        let ran = run(folder.path(), flags);
+        assert!(ran.stdout.contains("SIG"), "{form}: {}", ran.stdout);
+        assert!(!ran.stderr.contains("signature"), "{form}: {}", ran.stderr);
+    }
+    let ran = run(
+        folder.path(),
+        ["convert", "a.md", "--to", "openai", "--keep-reasoning"],
+    );
+    assert!(!ran.stdout.contains("SIG"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("signature"), "{}", ran.stderr);
+}

@@ -504,6 +504,15 @@ fn a_session_keeps_the_image() {
     assert!(messages.last().unwrap().to_string().contains(PNG));
     let next = bodies[2]["messages"].as_array().unwrap();
     assert_eq!(next[..messages.len()], messages[..]);
+
+    // What is exported is read with its image.
+    let exported = run(folder.path(), ["sessions", "export", "s"]);
+    std::fs::write(folder.path().join("s.json"), exported.stdout).unwrap();
+    for form in ["openai", "anthropic", "responses", "ocml2.2"] {
+        let ran = run(folder.path(), ["convert", "s.json", "--to", form]);
+        assert_eq!(ran.status, 0, "{form}: {}", ran.stderr);
+        assert!(ran.stdout.contains(PNG), "{form}: {}", ran.stderr);
+    }
 }
 
 #[test]

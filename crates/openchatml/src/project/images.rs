@@ -13,10 +13,11 @@ pub(super) fn read(reading: &mut Reading, part: &Object<'_>) -> Option<ContentBl
     let block = ["image_url", "source", "image", "url"]
         .iter()
         .find_map(|key| part.get(key))
-        .and_then(|node| from_value(node, detail(part)));
+        .and_then(|node| from_value(node, detail(part)))
+        .or_else(|| stored(part));
     match block {
         Some(_) => {
-            let known = [
+            let mut known = vec![
                 "type",
                 "image_url",
                 "source",
@@ -25,6 +26,9 @@ pub(super) fn read(reading: &mut Reading, part: &Object<'_>) -> Option<ContentBl
                 "detail",
                 "cache_control",
             ];
+            if stored(part).is_some() {
+                known.push("media_type");
+            }
             reading.note_unknown(part, &known);
         }
         None => reading.note(LossKind::ImageDropped, "an image dropped"),
@@ -44,6 +48,14 @@ fn from_value(node: Node<'_>, outer: Option<ImageDetail>) -> Option<ContentBlock
     }
     let (media_type, data) = (text("media_type")?, text("data")?);
     image(&format!("data:{media_type};base64,{data}"), outer)
+}
+
+/// Reads inline data as sessions export it, with the media type beside it.
+fn stored(part: &Object<'_>) -> Option<ContentBlock> {
+    let source = part.get("source")?.object()?;
+    let data = source.get("base64_data").and_then(Node::string)?;
+    let media_type = part.get("media_type").and_then(Node::string)?;
+    image(&format!("data:{media_type};base64,{data}"), detail(part))
 }
 
 fn detail(object: &Object<'_>) -> Option<ImageDetail> {

@@ -356,6 +356,8 @@ const fn carried(tag: Tag) -> &'static [&'static str] {
             "tool_call_id",
             "function_name",
         ],
+        // Forms without them list them when they are written.
+        Tag::Reasoning => &["signature", "encrypted"],
         Tag::ToolCall => &["tool_call_id", "function_name", "type"],
         Tag::ToolResponse => &["tool_call_id", "type"],
         _ => &[],
