@@ -115,7 +115,7 @@ async fn recover_one(
             return Ok(Exit::Done);
         }
         // Another process has just finished it, and reports the outcome.
-        Some(0) => return Ok(Exit::Done),
+        Some(0) => return still_pending(store, session).await,
         Some(_) => {}
     }
     let mut exit = Exit::Done;
@@ -124,6 +124,9 @@ async fn recover_one(
         let page = chat.outcomes_since(session, cursor, PAGE).await;
         let page = page.map_err(|error| store_failure(&error))?;
         let Some((last, _)) = page.last() else {
+            if cursor == known.cursor {
+                return still_pending(store, session).await;
+            }
             return Ok(exit);
         };
         cursor = *last;
@@ -141,6 +144,18 @@ async fn recover_one(
             ignore_broken_pipe(print(&line))?;
         }
     }
+}
+
+/// Reports a turn whose end the store did not accept.
+async fn still_pending(store: &SharedStore, session: &str) -> Result<Exit, CliError> {
+    if known(store, session).await?.pending == 0 {
+        return Ok(Exit::Done);
+    }
+    let message = "the store did not accept the end of the turn, which stays in the inbox";
+    Err(
+        CliError::new(Exit::Retryable, "session_save_failed", message)
+            .with_help("free some space, and recover again"),
+    )
 }
 
 fn ending(outcome: &ChatTurnOutcome) -> String {
