@@ -30,7 +30,7 @@ pub struct PromptSource {
     pub payloads: Option<PathBuf>,
     /// The record of earlier evaluations of the conversation; with `None`, nothing is recorded.
     pub record: Option<Arc<EvaluationRecord>>,
-    /// The ids of calls that wait for a decision.
+    /// The ids of calls that wait for a decision or for the calls beside them.
     ///
     /// A turn that continues without it reports that they were not run.
     pub undecided: Vec<String>,

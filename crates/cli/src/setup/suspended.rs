@@ -27,7 +27,7 @@ use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, chat_over};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::store::{check_exists, new_id, open, shown_id, store_failure};
+use crate::setup::store::{check_exists, new_id, open as open_store, shown_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
 
@@ -73,22 +73,21 @@ pub(crate) fn obstacle(waiting: &Suspension) -> Option<&'static str> {
 
 /// Returns the ids of a transcript's calls that wait for a decision.
 ///
-/// A store that cannot be read has none: their outcome is then unknown.
+/// A call that needs no decision is one of them if its answer has another that does: none of them
+/// starts before. A store that cannot be read has none: their outcome is then unknown.
 pub(crate) async fn undecided_calls(
     transcript: &Path,
     arguments: &StoreArgs,
     settings: &Settings,
 ) -> Vec<String> {
     let session = format!("{SCHEME}{}", transcript.display());
-    let is_open = read_bytes(transcript).is_ok_and(|text| {
-        let read = Form::detect(Some(transcript), &text)
-            .and_then(|(form, _)| read_messages(&session, &text, form, transcript.parent()).ok());
-        read.is_some_and(|(messages, _)| !unanswered(&messages).is_empty())
-    });
-    if !is_open || check_exists(arguments, settings).is_err() {
+    let Some(open) = open_calls(&session, transcript) else {
+        return Vec::new();
+    };
+    if open.is_empty() || check_exists(arguments, settings).is_err() {
         return Vec::new();
     }
-    let Ok(store) = open(arguments, settings) else {
+    let Ok(store) = open_store(arguments, settings) else {
         return Vec::new();
     };
     let filter = SuspensionFilter {
@@ -97,8 +96,21 @@ pub(crate) async fn undecided_calls(
         status: Some(SuspensionStatus::Suspended),
     };
     let waiting = store.suspensions(filter).await.unwrap_or_default();
-    let ids = waiting.iter().flat_map(call_ids);
-    ids.map(str::to_owned).collect()
+    let mut asked = waiting.iter().flat_map(call_ids);
+    if asked.any(|id| open.iter().any(|call| call == id)) {
+        open
+    } else {
+        Vec::new()
+    }
+}
+
+/// Returns the ids of the last calls of a transcript that have no result.
+fn open_calls(session: &str, transcript: &Path) -> Option<Vec<String>> {
+    let text = read_bytes(transcript).ok()?;
+    let (form, _) = Form::detect(Some(transcript), &text)?;
+    let (messages, _) = read_messages(session, &text, form, transcript.parent()).ok()?;
+    let ids = unanswered(&messages).into_iter();
+    Some(ids.map(str::to_owned).collect())
 }
 
 /// Returns the ids of the calls that a suspended turn asks about.

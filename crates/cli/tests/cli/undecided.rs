@@ -190,6 +190,124 @@ fn a_suspended_call_was_not_run_if_the_conversation_continues_without_a_decision
     );
 }
 
+/// An answer with a call that is asked about and one that is not.
+fn two_calls() -> Reply {
+    let both = Answer::text("")
+        .with_call("c1", "deploy", r#"{"arguments":["x"]}"#)
+        .with_call("c2", "effect", r#"{"arguments":["y"]}"#);
+    Reply::Answer(both)
+}
+
+/// A prompt with both tools.
+fn with_effect(deploy: &str) -> tempfile::TempDir {
+    folder(&[
+        (
+            "p.md",
+            "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n\
+             <tool name=\"effect\" command=\"sh effect.sh\"/>\n",
+        ),
+        ("deploy.sh", deploy),
+        ("effect.sh", "echo effect >> effects\n"),
+    ])
+}
+
+/// Runs the program to its end.
+fn ran(folder: &Path, server: &testkit::ModelServer, arguments: &[&str]) -> Ran {
+    let mut command = logue(folder);
+    command.env("OPENAI_BASE_URL", server.base_url());
+    command.args(arguments).output().unwrap().into()
+}
+
+#[test]
+fn the_other_calls_of_a_suspended_answer_were_not_run_either() {
+    let server = server(vec![two_calls(), text_reply("Then not.")]);
+    let folder = with_effect("echo ran >> runs\n");
+    let suspended: Ran = asked(folder.path(), &server).output().unwrap().into();
+    assert_eq!(suspended.status, 6, "{}", suspended.stderr);
+    let continued = ran(folder.path(), &server, &["run", "p.md", "never mind"]);
+    assert_eq!(continued.status, 0, "{}", continued.stderr);
+    let sent = results(&server);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert!(sent.iter().all(|text| text.contains(NOT_RUN)), "{sent:?}");
+    let written = whole(folder.path());
+    assert_eq!(written.matches(NOT_RUN).count(), 2, "{written}");
+    assert!(!folder.path().join("effects").exists());
+    assert_eq!(runs(folder.path()), "");
+}
+
+#[test]
+fn the_other_calls_of_a_suspended_answer_in_frames_were_not_run_either() {
+    let tools = "generation_settings: {builtin_tools: [write_file, append_to_file]}";
+    let header = format!("version: 2.2\nmodel: m\n{tools}\n");
+    let folder = folder(&[("p.ocml", &header)]);
+    let both = Answer::text("")
+        .with_call("c1", "write_file", r#"{"path":"a","content":"a"}"#)
+        .with_call("c2", "append_to_file", r#"{"path":"b","content":"b"}"#);
+    let server = server(vec![Reply::Answer(both), text_reply("Then not.")]);
+    let rules = ["--permission", "write_file=ask", "--permission"];
+    let first = ["run", rules[0], rules[1], rules[2], "append_to_file=allow"];
+    let suspended = ran(
+        folder.path(),
+        &server,
+        &[&first[..], &["p.ocml", "go"]].concat(),
+    );
+    assert_eq!(suspended.status, 6, "{}", suspended.stderr);
+    let continued = ran(folder.path(), &server, &["run", "p.ocml", "never mind"]);
+    assert_eq!(continued.status, 0, "{}", continued.stderr);
+    let sent = results(&server);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    for text in &sent {
+        let body: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(body["error"]["code"], "E-TOOL-CANCELLED", "{body}");
+        assert!(text.contains(NOT_RUN), "{text}");
+    }
+    assert!(!folder.path().join("a").exists() && !folder.path().join("b").exists());
+}
+
+#[test]
+fn the_other_calls_of_a_suspended_answer_may_have_run_after_its_approval() {
+    let server = server(vec![two_calls(), text_reply("Hm.")]);
+    let folder = with_effect("echo ran >> runs\ntail -f runs\n");
+    let suspended: Ran = asked(folder.path(), &server).output().unwrap().into();
+    assert_eq!(suspended.status, 6, "{}", suspended.stderr);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", server.base_url());
+    let mut words = suspended.stderr.split_whitespace();
+    let signal = words.find(|word| word.starts_with("approve-")).unwrap();
+    command.args(["signal", signal, "--approve"]);
+    let screen = Screen::start(&mut command);
+    wait_until(
+        || "it does not run".to_owned(),
+        || runs(folder.path()) == "ran\n",
+    );
+    kill(screen);
+    let continued = ran(folder.path(), &server, &["run", "p.md", "never mind"]);
+    assert_eq!(continued.status, 0, "{}", continued.stderr);
+    let sent = results(&server);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert!(sent[0].contains(UNKNOWN), "{sent:?}");
+    assert!(sent.iter().all(|text| !text.contains(NOT_RUN)), "{sent:?}");
+}
+
+#[test]
+fn the_other_calls_of_a_suspended_answer_of_a_session_were_not_run_yet() {
+    let server = server(vec![two_calls(), text_reply("Then not.")]);
+    let folder = with_effect("echo ran >> runs\n");
+    let send = |text| {
+        let arguments = ["send", "--agent", "p.md", "--permission", "deploy=ask", "s"];
+        ran(folder.path(), &server, &[&arguments[..], &[text]].concat())
+    };
+    let suspended = send("go");
+    assert_eq!(suspended.status, 6, "{}", suspended.stderr);
+    let continued = send("never mind");
+    assert_eq!(continued.status, 0, "{}", continued.stderr);
+    let sent = results(&server);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    let is_open = |text: &String| text.contains("was not run yet") && !text.contains(UNKNOWN);
+    assert!(sent.iter().all(is_open), "{sent:?}");
+    assert!(!folder.path().join("effects").exists());
+}
+
 #[test]
 fn a_call_of_a_session_that_was_killed_while_a_person_was_asked_is_asked_about_again() {
     let server = server(vec![call("c1", "x"), text_reply("Then not.")]);
