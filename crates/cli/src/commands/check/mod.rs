@@ -27,8 +27,8 @@ use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::calls::mismatched_calls;
 use crate::commands::check::files::{
-    AgentPrompt, agents_of, confined_reading, folders as read_folders, invalid_schema,
-    unreadable_references,
+    AgentPrompt, agents_of, changed_payloads, confined_reading, folders as read_folders,
+    invalid_schema, unreadable_references,
 };
 use crate::commands::check::sarif::Sarif;
 use crate::conversion::form::{DocumentForm, Form};
@@ -298,6 +298,7 @@ impl Checker<'_> {
         let payloads = (base != path).then(|| folder_of(path));
         let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
         found.extend(unreadable_references(loaded.document(), base, &folders));
+        found.extend(changed_payloads(loaded.document(), &folder_of(path)));
         found.extend(mismatched_calls(
             loaded.document(),
             loaded.parts(),

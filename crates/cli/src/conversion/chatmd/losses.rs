@@ -234,6 +234,10 @@ impl ParsedDocument<'_> {
         }
         listed_spans.sort_unstable_by_key(|span| span.start);
         for found in &self.evaluation.diagnostics {
+            // It is an error, so nothing is converted.
+            if found.code == DiagnosticCode::MdPayloadChanged {
+                continue;
+            }
             let known = listed_spans.binary_search_by_key(&found.primary.start, |span| span.start);
             if known.is_err() {
                 places.push((found.primary.start, kind_of(found), found.message.clone()));

@@ -5,7 +5,7 @@
 //! built-in ones. All losses are listed.
 
 mod losses;
-mod payloads;
+pub(crate) mod payloads;
 mod references;
 mod variables;
 mod writing;
@@ -106,7 +106,10 @@ pub(crate) fn read_with(
         is_expanded: references.is_expanded(),
     };
     let mut losses = reading.losses(&expanded.diagnostics);
-    let diagnostics = in_document(expanded.diagnostics, &expanded.parts, &map);
+    let changed = evaluation.diagnostics.iter();
+    let changed = changed.filter(|found| found.code == DiagnosticCode::MdPayloadChanged);
+    let found = [expanded.diagnostics, changed.cloned().collect()].concat();
+    let diagnostics = in_document(found, &expanded.parts, &map);
     // Frames cannot hold these ids; they are listed with the other attributes.
     evaluation.messages.iter_mut().for_each(forget_ids);
     losses.extend(name_orphans(&mut evaluation.messages));

@@ -1,99 +1,105 @@
 //! The payload files of a transcript (ChatMD §7.3), the only references that a conversion reads.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Component, Path};
+use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use chatmd::{
     DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError, WorldErrorKind,
 };
-use logue_message::image_media_type;
-use logue_tools::{FolderHandle, Roots};
+use logue_agent::FileLoader;
+use logue_tools::Roots;
 
 /// The directory of payload files beside a transcript.
 const FOLDER: &str = ".chatmd";
 
-/// The size in bytes of the largest payload that is converted.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// The start of the names of payloads that are named by their hash.
+const BY_CONTENT: &str = "sha256-";
 
 /// A world that contains only the payload files of one transcript.
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    /// The directory of the payload files; `None` if there is none.
-    roots: Option<Roots>,
+    /// The reader of a run, for payload files only; `None` without a directory.
+    files: Option<FileLoader>,
     read: BTreeSet<String>,
 }
 
 impl Payloads {
     /// Opens the payload files of a transcript in `folder`; without a folder there are none.
     pub(crate) fn beside(folder: Option<&Path>) -> Self {
-        // A link in its place would lead to files that are not payloads.
-        let roots = folder.and_then(|folder| {
+        let files = folder.and_then(|folder| {
             // The directory of a bare file name is empty.
-            let beside = FolderHandle::open(&Path::new(".").join(folder)).ok()?;
-            let payloads = beside.enter(OsStr::new(FOLDER)).ok()?;
-            Some(Roots::of_folder(payloads))
+            let folder = Path::new(".").join(folder);
+            let roots = Roots::new([folder.clone()]).ok()?;
+            Some(FileLoader::new(Arc::new(roots), &folder))
         });
         Self {
-            roots,
+            files,
             read: BTreeSet::new(),
         }
     }
 
-    /// Returns whether the payload `src` of a document was read.
+    /// Returns whether the payload `src` of a document was read, or is refused.
     pub(crate) fn has_read(&self, src: &str) -> bool {
         self.read.contains(src)
     }
 
-    /// Returns whether `src` is a payload that can be read.
+    /// Returns whether `src` is a payload that can be read, or that is refused.
     pub(crate) fn has(&self, src: &str) -> bool {
-        self.text(&DocumentRequest::local(src)).is_some()
+        match self.text(&DocumentRequest::local(src)) {
+            Ok(_) => true,
+            Err(error) => error.kind == WorldErrorKind::PayloadChanged,
+        }
     }
 
-    fn text(&self, request: &DocumentRequest<'_>) -> Option<String> {
-        if !request.local || request.strip || request.markdown {
-            return None;
-        }
-        String::from_utf8(self.bytes(request.src)?).ok()
+    /// Returns the refusal of a payload that does not match the hash in its name.
+    pub(crate) fn change(&self, src: &str) -> Option<WorldError> {
+        let is_by_content = name(src).is_some_and(|name| name.starts_with(BY_CONTENT));
+        let read = is_by_content.then(|| self.text(&DocumentRequest::local(src)));
+        let error = read?.err()?;
+        (error.kind == WorldErrorKind::PayloadChanged).then_some(error)
     }
 
-    fn bytes(&self, src: &str) -> Option<Vec<u8>> {
-        let name = name(src)?;
-        let opened = self.roots.as_ref()?.open_file(name).ok()?;
-        if opened.metadata.len() > MAX_BYTES {
-            return None;
+    fn text(&self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
+        if request.strip || request.markdown {
+            return Err(not_read());
         }
-        let mut bytes = Vec::new();
-        opened.file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        self.loader(request.src)?.document(request)
     }
+
+    /// Returns a reader of `src`, if that is a payload.
+    fn loader(&self, src: &str) -> Result<FileLoader, WorldError> {
+        let files = self.files.as_ref().filter(|_| name(src).is_some());
+        files.cloned().ok_or_else(not_read)
+    }
+
+    /// Notes what was read or refused; other payloads count as not fetched.
+    fn note<T>(&mut self, src: &str, found: Result<T, WorldError>) -> Result<T, WorldError> {
+        match found {
+            Err(error) if error.kind != WorldErrorKind::PayloadChanged => Err(not_read()),
+            found => {
+                self.read.insert(src.to_owned());
+                found
+            }
+        }
+    }
+}
+
+fn not_read() -> WorldError {
+    let message = "only payload files beside the transcript are read";
+    WorldError::new(WorldErrorKind::NotFound, message)
 }
 
 impl World for Payloads {
     fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
-        let text = self.text(request).ok_or_else(|| {
-            WorldError::new(
-                WorldErrorKind::NotFound,
-                "only payload files beside the transcript are read",
-            )
-        })?;
-        self.read.insert(request.src.to_owned());
-        Ok(DocumentText::from(text))
+        let found = self.text(request);
+        self.note(request.src, found)
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
-        let bytes = self.bytes(request.src).unwrap_or_default();
-        let media_type = image_media_type(&bytes).ok_or_else(|| {
-            WorldError::new(
-                WorldErrorKind::NotFound,
-                "only payload files beside the transcript are read",
-            )
-        })?;
-        self.read.insert(request.src.to_owned());
-        Ok(ImageData::new(media_type, STANDARD.encode(bytes)))
+        let found = self.loader(request.src);
+        let found = found.and_then(|mut files| files.image(request));
+        self.note(request.src, found)
     }
 }
 
