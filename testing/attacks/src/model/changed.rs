@@ -178,7 +178,12 @@ fn written_agent(arena: &Arena) -> Outcome {
             first["role"] == "system" && first.to_string().contains(INSIDE)
         });
         control(is_written || is_asked, "the agent is not asked")?;
-        control(scene.text("a.md") == text, "no agent was written")?;
+        // A run whose prompt names a missing agent ends before its first request.
+        let is_refused = is_written && requests.is_empty();
+        control(
+            is_refused || scene.text("a.md") == text,
+            "no agent was written",
+        )?;
         promise(!is_written || !is_asked, "the written text is a prompt")?;
     }
     Ok(())
