@@ -24,13 +24,12 @@ mod token_ids;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use logue_tools::sandbox;
 
-use crate::arguments::{Cli, Command, plain_error};
+use crate::arguments::{Command, plain_error};
 use crate::commands::{
-    ask, check, convert, debug, doctor, explain, fix, fmt, generate, mcp, models, replay, run,
-    scan, send, sessions, signal, tokens, trust, view,
+    ask, check, convert, debug, doctor, explain, fix, fmt, generate, help, mcp, models, replay,
+    run, scan, send, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
     {
         return sandbox::launch();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match arguments::parse() {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() {
@@ -76,6 +75,7 @@ fn main() -> ExitCode {
         Command::Models(arguments) => models::models(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Help(arguments) => help::help(&arguments),
         Command::Completions(arguments) => generate::completions(arguments.shell),
         Command::Man { folder } => generate::pages(folder.as_deref()),
     };

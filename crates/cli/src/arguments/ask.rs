@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use logue_agent::PermissionRule;
 
-use crate::arguments::{CrashArgs, ModelArgs, StoreArgs, TrustArgs};
+use crate::arguments::{CrashArgs, DisplayArgs, ModelArgs, StoreArgs, TrustArgs};
 
 /// Ask a question without a file and print the answer
 ///
@@ -59,6 +59,9 @@ pub(crate) struct AskArgs {
 
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
 
     /// Print events as JSON lines
     #[arg(long)]

@@ -55,7 +55,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) jsonl: bool,
 
-    /// Print JSON lines with the losses of each conversation
+    /// Print the losses of each conversation as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) struct ExpansionArgs {
     #[arg(long)]
     pub(crate) expand: bool,
 
-    /// Let --expand read this directory too, besides that of the file
+    /// Let --expand read this directory too
     #[arg(long = "root", value_name = "DIR", requires = "expand")]
     pub(crate) roots: Vec<PathBuf>,
 }

@@ -11,6 +11,7 @@ mod debug;
 mod display;
 mod doctor;
 mod explain;
+mod help;
 mod limits;
 mod losses;
 mod mcp;
@@ -37,6 +38,7 @@ pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};
 pub(crate) use display::DisplayArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::ExplainArgs;
+pub(crate) use help::{HelpArgs, command, parse};
 pub(crate) use limits::LimitArgs;
 pub(crate) use losses::LossArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs, ServerAccessArgs};
@@ -66,6 +68,7 @@ pub(crate) use view::ViewArgs;
     name = "logue",
     version,
     max_term_width = 80,
+    disable_help_subcommand = true,
     after_help = "Example: logue ask \"What is a monad?\"",
     after_long_help = "Examples:\n  \
                        logue ask \"What is a monad?\"\n  \
@@ -113,6 +116,7 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
+    Help(HelpArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use logue_tools::HostRule;
 
-use crate::arguments::{DisplayArgs, LimitArgs, ResponseArgs, VariableArgs};
+use crate::arguments::{LimitArgs, ResponseArgs, VariableArgs};
 
 /// The model, its limits, and the access of the prompt.
 #[derive(Clone, Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct ModelArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Allow tools and documents to read this directory too
+    /// Let tools and documents read this directory too
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
@@ -25,9 +25,6 @@ pub(crate) struct ModelArgs {
 
     #[command(flatten)]
     pub(crate) response: ResponseArgs,
-
-    #[command(flatten)]
-    pub(crate) display: DisplayArgs,
 
     #[command(flatten)]
     pub(crate) variables: VariableArgs,

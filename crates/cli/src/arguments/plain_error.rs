@@ -49,6 +49,7 @@ pub(crate) fn plain_error(mut error: clap::Error, first_argument: &str) -> clap:
             renamed.map(|(old, new)| format!("`{old}` was renamed to `{new}`"))
         }
         (ErrorKind::InvalidSubcommand, Some(name)) => match (first_argument, name.as_str()) {
+            (group, "help") => Some(format!("`logue help {group}` prints its help")),
             ("sessions", "tail") => Some("`tail` was renamed to `outcomes`".to_owned()),
             ("trust", file) => Some(format!("`trust {file}` was renamed to `trust add {file}`")),
             _ => None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use logue_agent::PermissionRule;
 
-use crate::arguments::{ModelArgs, StoreArgs, TrustArgs};
+use crate::arguments::{DisplayArgs, ModelArgs, StoreArgs, TrustArgs};
 use crate::conversion::form::Form;
 use crate::language::Language;
 
@@ -31,11 +31,14 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
 
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
+
     /// Form of FILE [default: by its name and content]
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser(), hide_short_help = true)]
     pub(crate) from: Option<Language>,
 
-    /// Start or continue this transcript instead of FILE
+    /// Start or continue this transcript, not FILE
     #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_save")]
     pub(crate) output: Option<PathBuf>,
 

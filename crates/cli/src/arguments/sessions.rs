@@ -11,7 +11,7 @@ use crate::age::parse_age;
 use crate::conversion::form::Form;
 use crate::setup::settings::Settings;
 
-use crate::arguments::{ModelArgs, SearchArgs, TrustArgs};
+use crate::arguments::{DisplayArgs, ModelArgs, SearchArgs, TrustArgs};
 
 /// The store of the sessions.
 #[derive(Clone, Debug, Args)]
@@ -107,6 +107,9 @@ pub(crate) struct SendArgs {
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
 
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
+
     /// Print events as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
@@ -193,6 +196,9 @@ pub(crate) struct SignalArgs {
 
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
 
     /// Print events as JSON lines
     #[arg(long)]
@@ -379,6 +385,9 @@ pub(crate) struct RerunArgs {
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
 
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
+
     /// Print events as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
@@ -406,6 +415,9 @@ pub(crate) struct RetryArgs {
 
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) display: DisplayArgs,
 
     /// Print events as JSON lines
     #[arg(long)]

@@ -84,8 +84,7 @@ pub(crate) struct DecodeArgs {
 /// standard error by severity. If content is lost, the exit status is 8, unless --allow-loss=content permits it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    logue tokens render --next-role assistant --json session.ocml\n  \
-    logue tokens render --reasoning-effort low --date 2026-01-31 chat.json\n  \
+    logue tokens render --reasoning-effort low --next-role assistant chat.json\n  \
     logue tokens render --training --text session.ocml")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RenderArgs {

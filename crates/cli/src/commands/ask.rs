@@ -25,6 +25,7 @@ use crate::telemetry;
 
 pub(crate) fn ask(arguments: &AskArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
+    output.show_as(arguments.display);
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output))

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod fmt;
 pub(crate) mod generate;
+pub(crate) mod help;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod replay;

@@ -37,6 +37,7 @@ use crate::terminal::write_failed;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::of_run(arguments.json));
+    output.show_as(arguments.display);
     let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start);
     if arguments.dry_run {
         return settings.and_then(|settings| dry_run(arguments, &settings, &output));

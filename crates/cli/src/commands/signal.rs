@@ -26,6 +26,7 @@ use logue_harness::SystemClock;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
+    output.show_as(arguments.display);
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));

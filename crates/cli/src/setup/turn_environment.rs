@@ -68,7 +68,6 @@ impl TurnCommand<'_> {
             .max_agent_depth
             .unwrap_or(settings.run.max_agent_depth);
         environment.routing = settings.run.routing.clone();
-        output.show_as(model_args.display);
         if model_args.response.schema.is_some() {
             output.print_answer_only();
         }

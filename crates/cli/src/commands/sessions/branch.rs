@@ -60,6 +60,7 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
 
 pub(super) fn rerun(arguments: &RerunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
+    output.show_as(arguments.display);
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output));
