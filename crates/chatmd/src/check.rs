@@ -33,6 +33,7 @@ pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
 fn findings(tree: &Tree<'_>, document: &Document, of_view: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let of_history = tool_use::check(document);
     let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
+    tool_use::refuse_repeated_ids(&mut findings);
     findings.sort_by_key(|finding| finding.primary.start);
     findings
 }

@@ -196,7 +196,7 @@ proptest! {
         let text = fs::read(&path).unwrap();
         prop_assert_eq!(&text, file.content());
         let prompt = load(&path);
-        let known = ["duplicate-id", "response-without-call", "call-without-response"];
+        let known = ["E-CALL-SCHEMA", "duplicate-id", "response-without-call", "call-without-response"];
         let unexpected = prompt.diagnostics.iter().find(|found| {
             found.is_error() || !known.contains(&found.code.as_str())
         });

@@ -202,12 +202,13 @@ fn calls(document: &Document, findings: &mut Findings) {
                 if let Some(earlier) = calls.insert(id, new) {
                     findings.push(
                         Diagnostic::warning(
-                            DiagnosticCode::DuplicateId,
-                            format!("duplicate tool call id {id:?}"),
+                            DiagnosticCode::CallSchema,
+                            format!("two calls have the id {id:?}"),
                             call.opener,
                         )
-                        .with_label(earlier.span, "the first one")
-                        .with_help("give each call a unique id"),
+                        .with_label(earlier.span, "the earlier call")
+                        .with_expected("an id of its own")
+                        .with_help("give each call of the conversation another id"),
                     );
                     if earlier.answer.is_none() {
                         findings.push(unanswered(id, earlier.span));

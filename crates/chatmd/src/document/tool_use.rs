@@ -25,6 +25,16 @@ pub(crate) fn check(document: &Document) -> Vec<Diagnostic> {
     findings.finish()
 }
 
+/// Makes a repeated call id an error, as in every other form.
+///
+/// A run only warns of it, since a response belongs to the nearest call before it.
+pub(crate) fn refuse_repeated_ids(findings: &mut [Diagnostic]) {
+    let repeated = findings.iter_mut();
+    for finding in repeated.filter(|finding| finding.code == DiagnosticCode::CallSchema) {
+        finding.severity = Severity::Error;
+    }
+}
+
 /// Maximum number of unused tools that are labelled besides the first one.
 const UNUSED_SHOWN: usize = 20;
 

@@ -86,6 +86,7 @@ impl<'a> ExpandedDocument<'a> {
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut findings = self.diagnostics.clone();
         findings.extend(tool_use::check(&self.document));
+        tool_use::refuse_repeated_ids(&mut findings);
         findings.sort_by_key(|diagnostic| diagnostic.primary.start);
         findings
     }

@@ -423,7 +423,7 @@ fn calls_and_responses_pair_up() {
         ),
         (
             format!("{call}{response}{call}{response}"),
-            vec![("duplicate-id", C)],
+            vec![("E-CALL-SCHEMA", C)],
         ),
     ] {
         let text = format!("<tool name=\"f\" command=\"f\"/>{text}");

@@ -226,6 +226,39 @@ fn a_built_in_tool_needs_a_place_in_the_list() {
 }
 
 #[test]
+fn a_function_is_declared_beside_a_list_of_built_in_tools() {
+    let declared = "<|start|>developer<|message|># Tools\n\n## functions\n\nnamespace functions {\n\n\
+                    // Rings.\ntype bell = () => any;\n\n} // namespace functions<|end|>\n";
+    for (list, declared, is_wrong) in [
+        ("[\"read_file\"]", "", true),
+        ("[]", "", true),
+        ("[\"read_file\"]", declared, false),
+        // A name that the program does not know may have any tools.
+        ("[\"bells\"]", "", false),
+        ("[\"bell\"]", "", false),
+    ] {
+        let body = "<|start|>assistant to=functions.bell call_id=1<|channel|>commentary\
+                    <|constrain|>json<|message|>{}<|call|>\n";
+        let header = format!("version: 2.2\ngeneration_settings: {{builtin_tools: {list}}}\n");
+        let ran = check("a.ocml", &format!("{header}{declared}{body}"));
+        assert_eq!(ran.status == 8, is_wrong, "{list}: {}", ran.stdout);
+        let place = (!is_wrong).then(Vec::new);
+        let place = place.unwrap_or_else(|| vec![("E-CALL-SCHEMA".to_owned(), 3, 23)]);
+        let calls: Vec<_> = found(&ran)
+            .into_iter()
+            .filter(|one| one.0 == "E-CALL-SCHEMA")
+            .collect();
+        assert_eq!(calls, place, "{list}: {}", ran.stdout);
+    }
+    // Without a list, nothing is known about the tools.
+    let ran = check(
+        "a.ocml",
+        "version: 2.2\n<|start|>assistant to=functions.bell call_id=1<|channel|>commentary<|message|>{}<|call|>\n",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+}
+
+#[test]
 fn settings_have_types() {
     let settings = [
         ("temperature", "\"hot\"", "0.5"),

@@ -242,7 +242,7 @@ fn calls_with_one_id_are_found_and_get_ids_in_every_form() {
     for (file, status, code) in [
         ("row.json", 8, "E-CALL-SCHEMA"),
         ("a.ocml", 8, "E-CALL-SCHEMA"),
-        ("a.chatmd", 0, "duplicate-id"),
+        ("a.chatmd", 8, "error[E-CALL-SCHEMA]"),
     ] {
         let checked = run(folder.path(), ["check", file]);
         assert_eq!(checked.status, status, "{file}: {}", checked.stderr);

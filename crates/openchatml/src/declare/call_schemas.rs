@@ -119,6 +119,11 @@ impl CallSchemas {
         listed
     }
 
+    /// Returns whether the tools of a listed name are known.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.names.contains_key(name) || self.tools.contains_key(name)
+    }
+
     /// Returns whether the tool `name` has a schema.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.tools.contains_key(name)

@@ -25,6 +25,8 @@ pub(crate) struct ToolIndex {
     schemas: CallSchemas,
     /// Whether the message that declares built-in tools is not known.
     has_other_builtins: bool,
+    /// Whether a declaration could not be read or is not known.
+    has_unread: bool,
 }
 
 /// An error of a call.
@@ -46,6 +48,7 @@ impl ToolIndex {
     /// Adds what another body declares.
     pub(crate) fn add(&mut self, declarations: Declarations) {
         let body = self.bodies.len();
+        self.has_unread |= !declarations.issues().is_empty();
         for (index, tool) in declarations.tools().iter().enumerate() {
             self.by_name.insert(tool.name.clone(), (body, index));
         }
@@ -67,6 +70,7 @@ impl ToolIndex {
         };
         let names = names.iter().filter_map(Value::as_str);
         self.schemas = schemas.listed(names.clone());
+        self.has_unread |= names.clone().any(|name| !schemas.knows(name));
         self.builtins = Some(names.map(str::to_owned).collect());
     }
 
@@ -115,13 +119,21 @@ impl ToolIndex {
             return self.undeclared_builtin(builtin, family);
         }
         if self.namespaces.is_empty() {
-            return None;
+            return self.unlisted(name, builtin);
         }
         let ends = memchr::memchr_iter(b'.', name.as_bytes()).take(NAMESPACE_PARTS);
         let longest = ends
             .filter_map(|end| self.namespaces.get_key_value(name.get(..end)?))
             .last();
         longest.and_then(|(namespace, complete)| complete.then_some(namespace.as_str()))
+    }
+
+    /// The list of built-in tools, if a function is certainly not declared beside it.
+    fn unlisted(&self, name: &str, builtin: &str) -> Option<&str> {
+        let listed = self.builtins.as_ref()?;
+        let is_function = name.starts_with(FUNCTIONS);
+        let is_open = self.has_other_builtins || self.has_unread || listed.contains(builtin);
+        (is_function && !is_open).then_some("builtin_tools")
     }
 
     /// A built-in tool needs to be listed or declared where any tool is.
