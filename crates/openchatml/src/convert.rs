@@ -43,6 +43,7 @@ mod v2_0;
 mod v2_2;
 mod writing;
 
+pub use crate::messages::image_losses;
 pub(crate) use declarations::Place;
 pub use declarations::PlacedTools;
 pub use distinct_ids::distinct_ids;

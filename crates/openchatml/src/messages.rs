@@ -31,8 +31,8 @@ mod pictures;
 mod reading;
 mod writing;
 
-pub use pictures::image_address;
 pub(crate) use pictures::{Unpictured, continues, image};
+pub use pictures::{image_address, image_losses};
 pub use reading::messages_from_frames;
 pub(crate) use reading::messages_in_order;
 pub(crate) use writing::NAMELESS;

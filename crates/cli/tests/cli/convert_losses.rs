@@ -145,11 +145,26 @@ fn a_rendering_pairs_results_with_images() {
         converted
     );
     let prompt = content(&["tokens", "render", "a.json"]);
-    assert_eq!(prompt.len(), 2, "{prompt:?}");
-    assert!(
-        prompt.iter().all(|line| line.ends_with("an image dropped")),
-        "{prompt:?}"
-    );
+    assert_eq!(prompt, converted);
+}
+
+#[test]
+fn a_rendering_lists_the_marks_of_answers_and_joined_parts() {
+    let text = "version: 2.2\n<|start|>user<|message|>a<|end|>\n\
+                <|start|>user content_type=image_url continues=message<|message|>https://example.org/a.png<|end|>\n\
+                <|start|>user continues=message<|message|>b<|end|>\n\
+                <|start|>assistant status=interrupted<|channel|>final<|message|>So<|end|>\n\
+                <|start|>user<|message|>c<|end|>\n\
+                <|start|>assistant phase=final_answer<|channel|>final<|message|>Yes<|return|>\n";
+    let folder = folder(&[("a.ocml", text)]);
+    let ran = run(folder.path(), ["tokens", "render", "a.ocml"]);
+    insta::assert_snapshot!(ran.stderr, @r"
+    a.ocml: content: frame 2: an image dropped
+    a.ocml: structure: frame 3: the parts of the text are joined
+    a.ocml: structure: message 2: an interrupted answer reads as complete
+    a.ocml: structure: message 4: the phase of an answer dropped
+    ");
+    assert_eq!(ran.status, 8);
 }
 
 #[test]

@@ -110,6 +110,21 @@ pub(super) fn is_one(first: &FrameBuf, part: &FrameBuf) -> bool {
     has_parts(first) && continues(part) && is_same
 }
 
+/// Returns the losses of a form without images: each image, and text parts that are joined.
+///
+/// ```
+/// use openchatml::{LossKind, Transcript, convert};
+///
+/// let text = b"version: 2.2\n<|start|>user content_type=image_url<|message|>https://a.test/b.png<|end|>";
+/// let read = convert::read(text, None, &convert::ConvertOptions::default());
+/// let losses = convert::image_losses(&read.transcript);
+/// assert_eq!(losses[0].kind, LossKind::ImageDropped);
+/// assert!(convert::image_losses(&Transcript::new(Vec::new())).is_empty());
+/// ```
+pub fn image_losses(transcript: &Transcript) -> Vec<Loss> {
+    Unpictured::new(transcript).losses
+}
+
 /// A transcript for a form that holds no images.
 pub(crate) struct Unpictured<'t> {
     pub(crate) transcript: Cow<'t, Transcript>,

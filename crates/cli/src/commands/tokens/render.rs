@@ -12,7 +12,9 @@ use logue_model::{
     HarmonyPrompt, HarmonyPromptOptions, ModelRequest, ProviderError, SamplingSettings,
 };
 use logue_source::{Diagnostic, Span, escape_line};
-use openchatml::convert::{ConvertOptions, PlacedTools, distinct_ids, harmony_conversation};
+use openchatml::convert::{
+    ConvertOptions, PlacedTools, distinct_ids, harmony_conversation, image_losses,
+};
 use openchatml::harmony::{Form as Extent, Reasoning, RenderError, RenderOptions, Renderer};
 use openchatml::project::{self, JsonFormat};
 use openchatml::{
@@ -248,18 +250,30 @@ fn bare(
     Ok(listed(&ids, arguments.json))
 }
 
-/// Lists images, which gpt-oss models do not take, and removes those of users.
+/// Removes the images of users, which gpt-oss models do not take.
 ///
 /// The prompt contains a note instead of those of a tool's result.
-fn drop_images(messages: &mut [ChatMessage], losses: &mut Vec<Loss>) {
-    for (index, message) in messages.iter_mut().enumerate() {
-        let count = match message.role {
-            Role::Tool => message.content.images().count(),
-            _ => message.content.remove_images(),
+fn remove_images(messages: &mut [ChatMessage]) {
+    for message in messages {
+        if message.role != Role::Tool {
+            message.content.remove_images();
+        }
+    }
+}
+
+/// Lists the marks of answers that a prompt has no place for.
+fn list_marks(messages: &[ChatMessage], losses: &mut Vec<Loss>) {
+    for (index, message) in messages.iter().enumerate() {
+        let mut note = |is_lost: bool, text: &str| {
+            let target = LossTarget::Message(index);
+            let loss = is_lost.then(|| Loss::new(target, LossKind::AttributeDropped, text));
+            losses.extend(loss);
         };
-        let target = LossTarget::Message(index);
-        let loss = Loss::new(target, LossKind::ImageDropped, "an image dropped");
-        losses.extend(std::iter::repeat_n(loss, count));
+        note(
+            message.interrupted,
+            "an interrupted answer reads as complete",
+        );
+        note(message.phase.is_some(), "the phase of an answer dropped");
     }
 }
 
@@ -318,7 +332,9 @@ fn prompt(
     let (mut messages, mut of_messages) = messages_from_frames(&transcript.frames);
     list_channels(&transcript.frames, has_channels, &mut of_messages);
     losses.extend(of_messages);
-    drop_images(&mut messages, losses);
+    losses.extend(image_losses(&transcript));
+    remove_images(&mut messages);
+    list_marks(&messages, losses);
     let mut settings = SamplingSettings::default();
     let header = transcript.header.as_ref();
     let own = header.and_then(|header| header.generation_settings.get("reasoning_effort"));
