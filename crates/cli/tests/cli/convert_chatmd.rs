@@ -34,6 +34,34 @@ const EVERYTHING: &str = r#"<!-- a note -->
 "#;
 
 #[test]
+fn encrypted_reasoning_passes_through_chatmd() {
+    let text = "version: 2.2\n<|start|>user<|message|>Hi<|end|>\n\
+                <|start|>assistant encrypted=QUJD<|channel|>analysis<|message|><|end|>\n\
+                <|start|>assistant<|channel|>final<|message|>Hello<|return|>\n";
+    let folder = folder(&[("a.ocml", text)]);
+    let json = ["convert", "a.ocml", "--to", "json", "-o", "a.json"];
+    assert_eq!(run(folder.path(), json).status, 0);
+    for file in ["a.ocml", "a.json"] {
+        let ran = run(
+            folder.path(),
+            ["convert", file, "--to", "chatmd", "-o", "a.chatmd"],
+        );
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{file}");
+        let written = std::fs::read_to_string(folder.path().join("a.chatmd")).unwrap();
+        assert!(written.contains("encrypted=\"QUJD\""), "{written}");
+        let back = run(folder.path(), ["convert", "a.chatmd", "--to", "ocml2.2"]);
+        assert_eq!(back.status, 0, "{}", back.stderr);
+        assert!(
+            back.stdout
+                .contains("encrypted=QUJD<|channel|>analysis<|message|><|end|>"),
+            "{}",
+            back.stdout
+        );
+        std::fs::remove_file(folder.path().join("a.chatmd")).unwrap();
+    }
+}
+
+#[test]
 fn whatever_is_not_carried_is_listed() {
     let folder = folder(&[
         ("a.chatmd", EVERYTHING),

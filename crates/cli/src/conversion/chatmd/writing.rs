@@ -336,18 +336,15 @@ impl Writing<'_> {
                             signature,
                             id,
                         } => {
-                            if named {
-                                self.note(
-                                    LossKind::Regrouped,
-                                    "reasoning after a text becomes a separate message",
-                                );
-                            }
-                            *self.reasoning += 1;
                             let summaries = [text.as_str()];
-                            let record = element::ReasoningRecord::new(*self.reasoning, &summaries)
+                            let record = element::ReasoningRecord::new(0, &summaries)
                                 .with_id(id.as_deref())
                                 .with_signature(signature.as_deref());
-                            self.out.push_str(&element::reasoning_record(&record));
+                            self.record(record, named);
+                        }
+                        ContentBlock::RedactedThinking { data } => {
+                            let record = element::ReasoningRecord::new(0, &[]);
+                            self.record(record.with_encrypted(data.as_str()), named);
                         }
                         _ => self.note(LossKind::PartDropped, "content of an unknown kind dropped"),
                     }
@@ -372,6 +369,17 @@ impl Writing<'_> {
                 .with_signature(call.signature.as_deref()),
             ));
         }
+    }
+
+    /// Writes a record of reasoning with the next number.
+    fn record(&mut self, record: element::ReasoningRecord<'_>, is_after_text: bool) {
+        if is_after_text {
+            let text = "reasoning after a text becomes a separate message";
+            self.note(LossKind::Regrouped, text);
+        }
+        *self.reasoning += 1;
+        let record = record.with_number(*self.reasoning);
+        self.out.push_str(&element::reasoning_record(&record));
     }
 
     fn answer(&mut self, message: &ChatMessage, text: &str) {
