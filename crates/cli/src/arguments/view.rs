@@ -9,7 +9,8 @@ use crate::conversion::form::Form;
 /// Show the visible part of a conversation
 ///
 /// Instructions, reasoning and tool traffic stay hidden. Long texts are folded to their first lines
-/// and a count of the omitted ones. For a directory, every conversation in it is shown.
+/// and a count of the omitted ones. For a directory, every conversation in it is shown. Exit status 8:
+/// a payload file was changed after the transcript named it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue view review.md\n  logue view --show-hidden --full session.ocml | less"
@@ -22,7 +23,7 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) show_hidden: bool,
 
-    /// Show long texts completely
+    /// Show long texts completely, and the content of payload files
     #[arg(long)]
     pub(crate) full: bool,
 

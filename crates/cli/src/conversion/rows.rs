@@ -6,7 +6,9 @@ use logue_source::{Diagnostic, DiagnosticCode, Origin, Source, Span};
 use openchatml::Transcript;
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, UnknownShape};
-use serde::de::IgnoredAny;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::conversion::chatmd::DocumentVariables;
 use crate::conversion::form::{Conversation, Form};
@@ -15,6 +17,8 @@ use crate::conversion::form::{Conversation, Form};
 pub(crate) struct Row<'t> {
     pub(crate) text: &'t [u8],
     pub(crate) origin: Origin,
+    /// The text of a row `{"text": …}`, which its conversations and their diagnostics refer to.
+    pub(crate) inner: Option<String>,
     /// Its conversations: two of a pair of preference, else one.
     pub(crate) conversations: Vec<Conversation>,
 }
@@ -39,6 +43,7 @@ pub(crate) fn read_rows<'t>(
     let row = move |part: Span| {
         let place = places.line_column(part.start);
         let text = part.bytes(text);
+        let inner = format.is_none().then(|| text_of(text)).flatten();
         Row {
             text,
             origin: Origin {
@@ -46,10 +51,23 @@ pub(crate) fn read_rows<'t>(
                 line: place.line,
                 column: place.column,
             },
-            conversations: read_row(text, format),
+            conversations: match &inner {
+                Some(inner) => read_line(
+                    inner.as_bytes(),
+                    &ConvertOptions::default().with_thinking(true),
+                ),
+                None => read_row(text, format),
+            },
+            inner,
         }
     };
     parts.into_iter().map(row)
+}
+
+/// Returns whether the first row of a JSON text is `{"text": …}`, as `convert` writes textual forms.
+pub(crate) fn has_texts(name: &str, text: &[u8]) -> bool {
+    let first = read_rows(name, text, None).next();
+    first.is_some_and(|row| row.inner.is_some())
 }
 
 /// Returns whether the extension of a file is that of JSON lines.
@@ -90,6 +108,23 @@ pub(crate) fn read_row(text: &[u8], format: Option<JsonFormat>) -> Vec<Conversat
     }
 }
 
+/// Reads a row, or the text of one, in the form that its content indicates.
+pub(crate) fn read_line(text: &[u8], options: &ConvertOptions) -> Vec<Conversation> {
+    if let Some((format, read)) = project::read_recognized(text, options) {
+        let form = Form::Projection(format);
+        let read = read.into_iter();
+        return read.map(|read| form.of_projection(read, true)).collect();
+    }
+    match Form::detect(None, text) {
+        Some((form, certain)) => form.read_all(text, certain, None, options),
+        None => match recognize(text) {
+            // A line that is not JSON is reported as the most frequent form.
+            Ok(format) => Form::Projection(format).read_all(text, false, None, options),
+            Err(shape) => vec![unknown(&shape)],
+        },
+    }
+}
+
 /// Returns the form of a JSON text. Text that is not JSON is read, and reported, as messages.
 pub(crate) fn recognize(text: &[u8]) -> Result<JsonFormat, UnknownShape> {
     if project::conversations(text).is_err() {
@@ -123,3 +158,48 @@ pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
         variables: DocumentVariables::default(),
     }
 }
+
+/// Returns the text of a line `{"text": …}`.
+pub(crate) fn text_of(line: &[u8]) -> Option<String> {
+    // Almost every other row has no such key at any depth, and is not parsed for it.
+    let may_have_key = memchr::memmem::find(line, b"\"text\"").is_some()
+        || memchr::memmem::find(line, b"\\u").is_some();
+    if !may_have_key {
+        return None;
+    }
+    let mut row = serde_json::Deserializer::from_slice(line);
+    let value = row.deserialize_map(TextVisitor).ok()?;
+    row.end().ok()?;
+    match value? {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Takes the last value of the key `text`, as a map does.
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a row")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = row.next_key::<Key>()? {
+            if key.0 == "text" {
+                found = Some(row.next_value()?);
+            } else {
+                row.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A key, borrowed if it has no escape.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'k>(#[serde(borrow)] std::borrow::Cow<'k, str>);

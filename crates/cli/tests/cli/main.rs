@@ -93,6 +93,7 @@ mod streamed;
 mod suspended_server;
 mod telemetry;
 mod terminal;
+mod text_rows;
 mod tokens;
 mod tool_images;
 mod tools;

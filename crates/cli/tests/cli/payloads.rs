@@ -92,8 +92,10 @@ fn every_command_that_reads_a_payload_refuses_a_changed_one() {
         ]);
         let path = folder.path().join(".chatmd").join(name);
         std::fs::write(&path, original).unwrap();
-        let commands: [(i32, &[&str]); 5] = [
+        let commands: [(i32, &[&str]); 7] = [
             (8, &["check", "p.chatmd"]),
+            (8, &["view", "p.chatmd"]),
+            (8, &["view", "--show-hidden", "--full", "p.chatmd"]),
             (3, &["convert", "--to", "ocml2.2", "p.chatmd"]),
             (3, &["convert", "--expand", "--to", "ocml2.2", "p.chatmd"]),
             (3, &["tokens", "render", "p.chatmd"]),
@@ -127,8 +129,9 @@ fn every_command_that_reads_a_payload_refuses_a_changed_one() {
                 found.contains(&place) && found.contains("bring the original back"),
                 "{found}"
             );
+            assert!(!ran.stdout.contains("hello World"), "{}", ran.stdout);
             assert!(
-                command[0] == "check" || ran.stdout.is_empty(),
+                matches!(command[0], "check" | "view") || ran.stdout.is_empty(),
                 "{}",
                 ran.stdout
             );

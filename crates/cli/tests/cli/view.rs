@@ -213,6 +213,64 @@ fn payload_files_are_shown_as_references() {
 }
 
 #[test]
+fn payload_files_are_shown_inline_on_request() {
+    let text = "<tool_call tool_call_id=\"c1\" function_name=\"look\">\n  \
+                <doc src=\"./.chatmd/0.tool-call.c1.json\" local/>\n</tool_call>\n\
+                <tool_response tool_call_id=\"c1\">\n  \
+                <doc src=\"./.chatmd/1.tool-call-result.c1.json\" local/>\n  \
+                <img src=\"./.chatmd/plot.png\" local/>\n</tool_response>\n\
+                <tool_response tool_call_id=\"c2\">\n  \
+                <doc src=\"./.chatmd/gone.json\" local/>\n</tool_response>\n\
+                <assistant>\nSee <doc src=\"./.chatmd/1.tool-call-result.c1.json\" local/> \
+                and <doc src=\"other.md\" local/>.\n</assistant>\n";
+    let lines: String = lines(1..=80);
+    let folder = folder(&[
+        ("in/a.md", text),
+        ("in/other.md", "elsewhere"),
+        (
+            "in/.chatmd/0.tool-call.c1.json",
+            "{\"path\": \"\u{1b}[2J\"}",
+        ),
+        ("in/.chatmd/1.tool-call-result.c1.json", &lines),
+        ("in/.chatmd/plot.png", "1234"),
+    ]);
+    let ran = run(
+        folder.path(),
+        ["view", "--show-hidden", "--full", "in/a.md"],
+    );
+    let shown = ran.stdout.replace(&lines, "LINES");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_snapshot!(shown, @r#"
+    assistant · commentary · to look · call_id c1 · hidden from users
+    {"path": "\u{1b}[2J"}
+
+    tool · call_id c1 · hidden from users
+    LINES
+    → ./.chatmd/plot.png (4 B)
+
+    tool · call_id c2 · hidden from users
+    → ./.chatmd/gone.json (not found)
+
+    assistant
+    See LINES and <doc src="other.md" local/>.
+    "#);
+    let arguments = ["view", "--show-hidden", "--full", "--json", "in/a.md"];
+    let ran = run(folder.path(), arguments);
+    let mut rows = ran.stdout.lines();
+    let mut row = || serde_json::from_str::<serde_json::Value>(rows.next().unwrap()).unwrap();
+    let call = row();
+    assert_eq!(call["content"], "{\"path\": \"\u{1b}[2J\"}");
+    assert_eq!(call["payloads"][0]["src"], "./.chatmd/0.tool-call.c1.json");
+    assert_eq!(
+        row()["content"],
+        format!("{lines}\n→ ./.chatmd/plot.png (4 B)\n")
+    );
+    // Without the flag, only the place is shown.
+    let ran = run(folder.path(), ["view", "--show-hidden", "in/a.md"]);
+    assert!(!ran.stdout.contains("path\""), "{}", ran.stdout);
+}
+
+#[test]
 fn what_can_be_shown_of_a_broken_file_is_shown() {
     let folder = folder(&[("a.md", "<user>hi</user>\nstray\n<assistant>there")]);
     let ran = run(folder.path(), ["view", "a.md"]);

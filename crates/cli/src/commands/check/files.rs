@@ -14,7 +14,6 @@ use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::{NamedRoot, Roots};
 use serde_json::Value;
 
-use crate::conversion::chatmd::payloads::Payloads;
 use crate::files::folder_of;
 
 /// Maximum number of files reported per document.
@@ -83,23 +82,6 @@ pub(super) fn unreadable_references(
         last.help.push(more);
     }
     found
-}
-
-/// Returns an error for each payload that a run refuses because it was changed.
-///
-/// Payloads are beside the transcript, in `folder`.
-pub(super) fn changed_payloads(document: &Document, folder: &Path) -> Vec<Diagnostic> {
-    let payloads = Payloads::beside(Some(folder));
-    let mut looked_at = BTreeSet::new();
-    let references = document.references();
-    let new = references.filter(|one| one.local && looked_at.insert(one.src));
-    let changed = new.filter_map(|one| {
-        let error = payloads.change(one.src)?;
-        let message = format!("cannot read the payload {:?}: {error}", one.src);
-        let finding = Diagnostic::error(error.kind.code(), message, one.span);
-        Some(error.help.into_iter().fold(finding, Diagnostic::with_help))
-    });
-    changed.take(SHOWN).collect()
 }
 
 /// Returns the directories that a prompt and its callers confine reading to; empty for none.

@@ -16,7 +16,7 @@ use logue_agent::{
     MAX_AGENT_CALLS, SourceError, builtin_schemas, into_text, read_all, read_bytes,
     unknown_builtins,
 };
-use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
+use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span};
 use openchatml::declare::CallSchemas;
 use openchatml::project::{self, JsonFormat};
 use openchatml::{harmony, v0_1};
@@ -27,10 +27,11 @@ use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::calls::mismatched_calls;
 use crate::commands::check::files::{
-    AgentPrompt, agents_of, changed_payloads, confined_reading, folders as read_folders,
-    invalid_schema, unreadable_references,
+    AgentPrompt, agents_of, confined_reading, folders as read_folders, invalid_schema,
+    unreadable_references,
 };
 use crate::commands::check::sarif::Sarif;
+use crate::conversion::chatmd::payloads::Payloads;
 use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
 use crate::counted::counted;
@@ -55,6 +56,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
         builtins: builtin_schemas(),
         max_agent_depth: Settings::inspect()
             .map_or(MAX_AGENT_CALLS, |settings| settings.run.max_agent_depth),
+        row: None,
     };
     let mut done = 0;
     for file in &files {
@@ -152,6 +154,16 @@ struct Checker<'a> {
     builtins: CallSchemas,
     /// The limit of nested agent calls in a run.
     max_agent_depth: usize,
+    /// The row `{"text": …}` whose text is checked.
+    row: Option<RowPlace>,
+}
+
+/// The place of a row in its file.
+struct RowPlace {
+    name: String,
+    path: Option<PathBuf>,
+    text: Vec<u8>,
+    origin: Origin,
 }
 
 impl Checker<'_> {
@@ -190,6 +202,17 @@ impl Checker<'_> {
                 return self.json(name, path, &bytes, format);
             }
         };
+        self.document(name, path, bytes, language)
+    }
+
+    /// Checks a text in a language.
+    fn document(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        bytes: Vec<u8>,
+        language: Language,
+    ) -> Result<(), CliError> {
         match language {
             Language::Openchatml => {
                 let document = openchatml::parse(&bytes);
@@ -235,6 +258,19 @@ impl Checker<'_> {
     ) -> Result<(), CliError> {
         for row in read_rows(name, text, format) {
             self.progress.advance(row.text.len() as u64);
+            if let Some(inner) = row.inner {
+                let outer = self.row.take();
+                let (text, origin) = (row.text.to_vec(), row.origin);
+                self.row = Some(outer.unwrap_or_else(|| RowPlace {
+                    name: name.to_owned(),
+                    path: path.map(Path::to_owned),
+                    text,
+                    origin,
+                }));
+                self.text_of_row(&format!("{name}:{}", origin.line), inner.into_bytes())?;
+                self.row = None;
+                continue;
+            }
             let source = Source::fragment(name, row.text, row.origin);
             let mut reported: Vec<Diagnostic> = Vec::new();
             for read in row.conversations {
@@ -249,6 +285,14 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks the text of a row `{"text": …}`, in the form that its content indicates.
+    fn text_of_row(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), CliError> {
+        match Form::of_document(None, &bytes) {
+            Ok(DocumentForm::Language(language)) => self.document(name, None, bytes, language),
+            Ok(DocumentForm::Json(_)) | Err(_) => self.json(name, None, &bytes, None),
+        }
     }
 
     /// Checks the prompt of an agent.
@@ -298,7 +342,7 @@ impl Checker<'_> {
         let payloads = (base != path).then(|| folder_of(path));
         let folders: Vec<PathBuf> = callers.iter().cloned().chain(payloads).collect();
         found.extend(unreadable_references(loaded.document(), base, &folders));
-        found.extend(changed_payloads(loaded.document(), &folder_of(path)));
+        found.extend(Payloads::beside(Some(&folder_of(path))).changed(loaded.document()));
         found.extend(mismatched_calls(
             loaded.document(),
             loaded.parts(),
@@ -371,6 +415,18 @@ impl Checker<'_> {
             Severity::Warning => self.tally.warnings += 1,
             Severity::Note => {}
         }
+        // Only a person reads places in a text within a row.
+        let mut in_row = None;
+        if let (Some(row), false) = (&self.row, self.format == FindingFormat::Human) {
+            let mut finding = diagnostic.clone();
+            finding.primary = Span::new(0, row.text.len());
+            finding.labels.clear();
+            in_row = Some((Source::fragment(&row.name, &row.text, row.origin), finding));
+        }
+        let path = self.row.as_ref().map_or(path, |row| row.path.as_deref());
+        let (source, diagnostic) = in_row
+            .as_ref()
+            .map_or((source, diagnostic), |(source, finding)| (source, finding));
         let line = match self.format {
             FindingFormat::Human => {
                 let report = format!("{}\n", source.render(diagnostic, error_style()));

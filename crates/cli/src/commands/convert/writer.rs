@@ -2,10 +2,7 @@
 
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
-use openchatml::project;
-use serde::Deserialize;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::ConvertArgs;
 use crate::commands::convert::report::{Converted, Refusal};
@@ -13,7 +10,7 @@ use crate::commands::convert::source::Batch;
 use crate::conversion::form::{Conversation, Form};
 use crate::conversion::in_memory::reason;
 use crate::conversion::loss_policy::LossPolicy;
-use crate::conversion::rows;
+use crate::conversion::rows::{read_line, text_of};
 
 /// Converts conversations, in any thread.
 pub(super) struct Writer {
@@ -118,7 +115,7 @@ impl Writer {
         let bytes = inner.as_deref().map_or(line, str::as_bytes);
         let read = match self.from {
             Some(form) => form.read_all(bytes, true, None, &self.options),
-            None => self.read(bytes),
+            None => read_line(bytes, &self.options),
         };
         let mut conversations = Vec::with_capacity(read.len());
         for read in read {
@@ -135,23 +132,6 @@ impl Writer {
         }
     }
 
-    /// Reads a line in the form that it has.
-    fn read(&self, bytes: &[u8]) -> Vec<Conversation> {
-        if let Some((format, read)) = project::read_recognized(bytes, &self.options) {
-            let form = Form::Projection(format);
-            let read = read.into_iter();
-            return read.map(|read| form.of_projection(read, true)).collect();
-        }
-        match Form::detect(None, bytes) {
-            Some((form, certain)) => form.read_all(bytes, certain, None, &self.options),
-            None => match rows::recognize(bytes) {
-                // A line that is not JSON is reported as the most frequent form.
-                Ok(format) => Form::Projection(format).read_all(bytes, false, None, &self.options),
-                Err(shape) => vec![rows::unknown(&shape)],
-            },
-        }
-    }
-
     /// Returns a conversation as one line of JSON, if lines are written.
     fn as_line(&self, text: String) -> String {
         match self.to {
@@ -161,48 +141,3 @@ impl Writer {
         }
     }
 }
-
-/// Returns the text of a line `{"text": …}`.
-fn text_of(line: &[u8]) -> Option<String> {
-    // Almost every other row has no such key at any depth, and is not parsed for it.
-    let may_have_key = memchr::memmem::find(line, b"\"text\"").is_some()
-        || memchr::memmem::find(line, b"\\u").is_some();
-    if !may_have_key {
-        return None;
-    }
-    let mut row = serde_json::Deserializer::from_slice(line);
-    let value = row.deserialize_map(TextVisitor).ok()?;
-    row.end().ok()?;
-    match value? {
-        Value::String(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// Takes the last value of the key `text`, as a map does.
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Option<Value>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a row")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(key) = row.next_key::<Key>()? {
-            if key.0 == "text" {
-                found = Some(row.next_value()?);
-            } else {
-                row.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// A key, borrowed if it has no escape.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Key<'k>(#[serde(borrow)] std::borrow::Cow<'k, str>);

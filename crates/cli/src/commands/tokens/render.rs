@@ -194,6 +194,11 @@ fn read(
     path: Option<&Path>,
     bytes: &[u8],
 ) -> Result<Vec<Read>, CliError> {
+    if let (None | Some(Form::Dialect(_) | Form::Chatmd), Some(text)) =
+        (arguments.from, rows::text_of(bytes))
+    {
+        return read(arguments, name, None, text.as_bytes());
+    }
     let form = match arguments.from {
         Some(form) => Some((form, true)),
         None => Form::detect(path, bytes),

@@ -21,7 +21,7 @@ use crate::commands::view::shown::{Shown, print_json, print_messages};
 
 use crate::arguments::ViewArgs;
 use crate::conversion::form::{DocumentForm, Form};
-use crate::conversion::rows::{read_rows, remedy};
+use crate::conversion::rows::{has_texts, read_rows, remedy};
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{find_files, is_stdin, read_file};
@@ -45,7 +45,7 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
             printed => ignore_broken_pipe(printed).map(drop)?,
         }
     }
-    Ok(read.exit())
+    Ok(read.exit)
 }
 
 /// One conversation of a file.
@@ -58,18 +58,8 @@ struct Section {
 /// The conversations of a file.
 struct Sections {
     sections: Vec<Section>,
-    /// Whether every row was read without errors.
-    is_complete: bool,
-}
-
-impl Sections {
-    fn exit(&self) -> Exit {
-        if self.is_complete {
-            Exit::Done
-        } else {
-            Exit::UserCorrectable
-        }
-    }
+    /// The status: a row was not read, or a payload was changed.
+    exit: Exit,
 }
 
 /// Prints a conversation, under its label if it has one.
@@ -109,8 +99,8 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
         let sections = match shown {
             Ok(None) => continue,
             Ok(Some(read)) => {
-                if !read.is_complete {
-                    exit = read.exit();
+                if read.exit != Exit::Done {
+                    exit = read.exit;
                 }
                 read.sections
             }
@@ -149,16 +139,19 @@ fn sections(
     };
     match form {
         Ok(DocumentForm::Language(language)) => {
-            let messages = messages(name, path, bytes, language, arguments)?;
+            let (messages, exit) = messages(name, path, bytes, language, arguments)?;
             let label = name.to_owned();
             Ok(Sections {
                 sections: vec![Section { label, messages }],
-                is_complete: true,
+                exit,
             })
         }
         Ok(DocumentForm::Json(_)) => {
             let format = arguments.from.and_then(Form::json);
             Ok(json_sections(name, &bytes, format, arguments.show_hidden))
+        }
+        Err(_) if has_texts(name, &bytes) => {
+            Ok(json_sections(name, &bytes, None, arguments.show_hidden))
         }
         Err(shape) => {
             Err(CliError::user("E-JSON-SHAPE", format!("`{name}`: {shape}"))
@@ -174,23 +167,26 @@ fn json_sections(
     show_hidden: bool,
 ) -> Sections {
     let mut sections = Vec::new();
-    let mut is_complete = true;
+    let mut exit = Exit::Done;
     let rows = read_rows(name, bytes, format);
     let is_one = rows.len() == 1;
     for row in rows {
-        let source = Source::fragment(name, row.text, row.origin);
+        let place = format!("{name}:{}", row.origin.line);
+        let source = match &row.inner {
+            Some(inner) => Source::new(&place, inner.as_bytes()),
+            None => Source::fragment(name, row.text, row.origin),
+        };
         for read in row.conversations {
             report(&source, &read.diagnostics);
-            is_complete &= !read.broken;
+            if read.broken {
+                exit = Exit::UserCorrectable;
+            }
             if read.broken && read.transcript.frames.is_empty() {
                 continue;
             }
             let frames = read.transcript.frames.into_iter().map(shown_frame);
-            let label = if is_one {
-                name.to_owned()
-            } else {
-                format!("{name}:{}", row.origin.line)
-            };
+            let label = if is_one { name } else { &place };
+            let label = label.to_owned();
             sections.push(Section {
                 label,
                 messages: frames
@@ -199,10 +195,7 @@ fn json_sections(
             });
         }
     }
-    Sections {
-        sections,
-        is_complete,
-    }
+    Sections { sections, exit }
 }
 
 fn messages(
@@ -211,9 +204,9 @@ fn messages(
     bytes: Vec<u8>,
     language: Language,
     arguments: &ViewArgs,
-) -> Result<Vec<Shown>, CliError> {
-    match language {
-        Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.show_hidden)),
+) -> Result<(Vec<Shown>, Exit), CliError> {
+    let shown = match language {
+        Language::Openchatml => openchatml_messages(name, &bytes, arguments.show_hidden),
         Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
             let read = convert::read(
                 &bytes,
@@ -224,18 +217,22 @@ fn messages(
             let debug = arguments.show_hidden;
             let frames = read.transcript.frames.into_iter();
             let shown = frames.map(shown_frame);
-            Ok(shown.filter(|message| debug || !message.hidden).collect())
+            shown.filter(|message| debug || !message.hidden).collect()
         }
         Language::Chatmd => {
             let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
-            let mut shown = chatmd::messages(name, path, &text, arguments.show_hidden)?;
+            let (mut shown, is_changed) = chatmd::messages(name, path, &text, arguments)?;
             if arguments.show_hidden {
                 shown.extend(of_agents(path));
                 shown.extend(evaluated(path));
             }
-            Ok(shown)
+            if is_changed {
+                return Ok((shown, Exit::Findings));
+            }
+            shown
         }
-    }
+    };
+    Ok((shown, Exit::Done))
 }
 
 /// Returns the messages of agents that are kept beside a transcript.
@@ -273,6 +270,7 @@ fn shown_of_agent(kept: &AgentMessage) -> Vec<Shown> {
         details,
         text,
         payloads: Vec::new(),
+        is_inline: false,
         hidden: true,
         complete: true,
     };
@@ -311,6 +309,7 @@ fn evaluated(path: Option<&Path>) -> Vec<Shown> {
                 details: vec![(entry.kind.as_str(), entry.src), ("used", used.to_owned())],
                 text: entry.text,
                 payloads: Vec::new(),
+                is_inline: false,
                 hidden: true,
                 complete: true,
             }
@@ -340,6 +339,7 @@ fn shown_frame(frame: FrameBuf) -> Shown {
             .collect(),
         text: frame.body,
         payloads: Vec::new(),
+        is_inline: false,
         hidden,
         complete,
     }
@@ -376,6 +376,7 @@ fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
             details,
             text: text.into_owned(),
             payloads: Vec::new(),
+            is_inline: false,
             hidden: !frame.visibility().is_visible(),
             complete: frame.is_complete() && !document.is_interrupted(frame),
         });

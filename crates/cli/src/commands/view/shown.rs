@@ -19,6 +19,8 @@ pub(super) struct Shown {
     pub(super) text: String,
     /// Files that hold the content of the message, instead of `text`.
     pub(super) payloads: Vec<Payload>,
+    /// Whether `text` contains the payloads.
+    pub(super) is_inline: bool,
     pub(super) hidden: bool,
     pub(super) complete: bool,
 }
@@ -31,6 +33,18 @@ pub(super) struct Payload {
     pub(super) bytes: Option<u64>,
     /// Whether a directory to search for the file is known.
     pub(super) looked_for: bool,
+}
+
+impl Payload {
+    /// Returns the line that shows the file instead of its content.
+    pub(super) fn line(&self) -> String {
+        let size = match self.bytes {
+            Some(bytes) => format!(" ({})", size(bytes)),
+            None if self.looked_for => " (not found)".to_owned(),
+            None => String::new(),
+        };
+        format!("→ {}{size}\n", self.src)
+    }
 }
 
 impl Shown {
@@ -73,16 +87,8 @@ impl Shown {
 
     /// Returns the text under the heading.
     fn body(&self, full: bool, shortens_images: bool) -> Cow<'_, str> {
-        if !self.payloads.is_empty() {
-            let lines = self.payloads.iter().map(|payload| {
-                let size = match payload.bytes {
-                    Some(bytes) => format!(" ({})", size(bytes)),
-                    None if payload.looked_for => " (not found)".to_owned(),
-                    None => String::new(),
-                };
-                format!("→ {}{size}\n", payload.src)
-            });
-            return Cow::Owned(lines.collect());
+        if !self.payloads.is_empty() && !self.is_inline {
+            return Cow::Owned(self.payloads.iter().map(Payload::line).collect());
         }
         let text = if shortens_images {
             with_short_images(&self.text)

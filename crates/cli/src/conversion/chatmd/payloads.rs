@@ -5,13 +5,18 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use chatmd::{
-    DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError, WorldErrorKind,
+    Document, DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError,
+    WorldErrorKind,
 };
 use logue_agent::FileLoader;
+use logue_source::Diagnostic;
 use logue_tools::Roots;
 
 /// The directory of payload files beside a transcript.
 const FOLDER: &str = ".chatmd";
+
+/// The maximum number of changed payloads that are reported.
+const MAX_CHANGED: usize = 20;
 
 /// The start of the names of payloads that are named by their hash.
 const BY_CONTENT: &str = "sha256-";
@@ -53,11 +58,31 @@ impl Payloads {
     }
 
     /// Returns the refusal of a payload that does not match the hash in its name.
-    pub(crate) fn change(&self, src: &str) -> Option<WorldError> {
+    fn change(&self, src: &str) -> Option<WorldError> {
         let is_by_content = name(src).is_some_and(|name| name.starts_with(BY_CONTENT));
         let read = is_by_content.then(|| self.text(&DocumentRequest::local(src)));
         let error = read?.err()?;
         (error.kind == WorldErrorKind::PayloadChanged).then_some(error)
+    }
+
+    /// Returns errors for changed payloads of a document, up to a limit.
+    pub(crate) fn changed(&self, document: &Document) -> Vec<Diagnostic> {
+        let mut looked_at = BTreeSet::new();
+        let references = document.references();
+        let new = references.filter(|one| one.local && looked_at.insert(one.src));
+        let changed = new.filter_map(|one| {
+            let error = self.change(one.src)?;
+            let message = format!("cannot read the payload {:?}: {error}", one.src);
+            let finding = Diagnostic::error(error.kind.code(), message, one.span);
+            Some(error.help.into_iter().fold(finding, Diagnostic::with_help))
+        });
+        changed.take(MAX_CHANGED).collect()
+    }
+
+    /// Returns the text of the payload `src`, if it is unchanged and can be read.
+    pub(crate) fn content(&self, src: &str) -> Option<String> {
+        let read = self.text(&DocumentRequest::local(src));
+        read.ok().map(|document| document.text)
     }
 
     fn text(&self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
