@@ -9,6 +9,7 @@
 mod bench;
 mod conformance;
 mod o200k;
+mod readme;
 mod soak;
 mod tidy;
 mod wasm;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|sessions|turn
-                   | soak [PACKAGE]… | wasm
+                   | soak [PACKAGE]… | wasm | readme
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -36,6 +37,7 @@ const USAGE: &str =
   conformance   the reader of Harmony or ChatMD against cases in JSON lines;
                 openarmature: the harness against every YAML file of cases in a folder;
                 --mutate: changes every expectation, which must make its case fail
+  readme        the commands of the README and of docs, in their order
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed";
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
             conformance::mutations(Path::new(folder))
         }
         ["soak", packages @ ..] => soak::soak(&root(), packages),
+        ["readme"] => readme::readme(&root()),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {

@@ -124,6 +124,24 @@ fn the_payload_folder_opens_no_other() {
 }
 
 #[test]
+fn a_change_that_is_saved_during_a_run_is_kept() {
+    let call = Answer::text("").with_call("c", "edit", "{\"arguments\":[]}");
+    let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let prompt = "<config model=\"m\" show_tool_call/>\n<tool name=\"edit\" command=\"sh edit.sh\"/>\n<user>q</user>\n";
+    // An editor that replaces the file.
+    let script = "sed 's/<user>q/<user>question/' prompt.md > new\nmv new prompt.md\necho RESULT\n";
+    let folder = folder(&[("prompt.md", prompt), ("edit.sh", script)]);
+    let url = server.base_url();
+    let ran = run(folder.path(), ["run", "--base-url", &url, "prompt.md"]);
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
+    for kept in ["<user>question</user>", "RESULT", "done"] {
+        assert_eq!(text.matches(kept).count(), 1, "{kept}: {text}");
+    }
+}
+
+#[test]
 fn a_file_that_was_broken_meanwhile_loses_nothing() {
     let call = Answer::text("").with_call("c", "edit", "{\"arguments\":[]}");
     let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];

@@ -93,6 +93,7 @@ fn the_tests_of_the_security_model_exist() {
         "crates/cli/tests/cli",
         "crates/tools/tests/tools",
         "crates/agent/tests/agent",
+        "testing/durability/tests/durability",
     ];
     let mut count = 0;
     for name in named {
