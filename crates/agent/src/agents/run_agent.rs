@@ -147,8 +147,8 @@ fn require_depth(
     };
     // A document calls its agents each time that it is evaluated, so this would never end.
     if freshness == CachePolicy::MayRepeat && caller.callers.contains(path) {
-        return Err(failed(format!("it asks for itself: {}", chain()))
-            .with_help("remove the agent that asks for its own prompt"));
+        return Err(failed(format!("it calls itself: {}", chain()))
+            .with_help("remove the agent that calls its own prompt"));
     }
     if caller.depth >= max_depth {
         let message = format!("{}: {}", too_deep(max_depth), chain());

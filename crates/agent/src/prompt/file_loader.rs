@@ -69,7 +69,7 @@ impl FileLoader {
         }
         let message = format!("{src}: a tool wrote it in this run, so it is not taken as a prompt");
         Err(WorldError::new(WorldErrorKind::Other, message)
-            .with_help("look at what it says, and run again"))
+            .with_help("review its content, and run again"))
     }
 
     /// Names the file of the prompt, so that an import of it is detected.
@@ -103,10 +103,10 @@ impl FileLoader {
         let (bytes, _) = found.map_err(|error| match error.kind {
             WorldErrorKind::NotFound => WorldError::new(
                 WorldErrorKind::PayloadMissing,
-                format!("{src}: there is no such payload beside the transcript"),
+                format!("{src}: payload not found beside the transcript"),
             )
             .with_help(
-                "the folder `.chatmd` belongs beside the transcript: bring it along, or remove \
+                "restore the directory `.chatmd` beside the transcript, or remove \
                  the tool call and its response",
             ),
             _ => error,
@@ -261,9 +261,8 @@ fn refused(error: &RootError) -> WorldError {
         RootError::Outside(_) => WorldErrorKind::OutsideRoots,
         _ => WorldErrorKind::Other,
     };
-    WorldError::new(kind, error.to_string()).with_help(
-        "paths are relative to the folder of the prompt; --root DIR lets it read a further one",
-    )
+    WorldError::new(kind, error.to_string())
+        .with_help("paths are relative to the directory of the prompt; --root DIR adds another one")
 }
 
 /// Returns the name of a payload in its directory: one plain component.

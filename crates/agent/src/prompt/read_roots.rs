@@ -80,14 +80,14 @@ fn outside_caller(root: &ReadRoot, path: &Path) -> Diagnostic {
     let message =
         format!("root {id:?} ({path}) is outside those of the prompt that calls this agent");
     Diagnostic::error(DiagnosticCode::ReadRootRefused, message, root.span).with_help(
-        "narrow the path, or add the folder to the `<read>` elements of the calling prompt",
+        "narrow the path, or add the directory to the `<read>` elements of the calling prompt",
     )
 }
 
 fn refused(root: &ReadRoot, path: &str) -> Diagnostic {
     let message = format!("root {:?} ({path}) is outside what you allow", root.id);
     Diagnostic::error(DiagnosticCode::ReadRootRefused, message, root.span).with_help(
-        "a prompt cannot widen reading; narrow the path, or add that folder to your own settings: \
+        "a prompt cannot widen reading; narrow the path, or add that directory to your own settings: \
          `--root DIR` or `[tools] roots`",
     )
 }

@@ -52,7 +52,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
         File::open(path).map_err(|error| unreadable(&name, &error))?
     } else {
         let (what, help) = if metadata.is_dir() {
-            ("is a folder", "name a file in it")
+            ("is a directory", "name a file in it")
         } else {
             (
                 "is not a regular file",
@@ -127,11 +127,11 @@ fn unreadable(name: &str, error: &io::Error) -> SourceError {
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => (
             format!("there is no file `{name}`"),
-            "check the path; it counts from the current folder",
+            "check the path; it is relative to the current directory",
         ),
         io::ErrorKind::PermissionDenied => (
             format!("`{name}` may not be read"),
-            "check the permissions of the file and its folders",
+            "check the permissions of the file and its directories",
         ),
         _ => (
             format!("`{name}` cannot be read: {error}"),

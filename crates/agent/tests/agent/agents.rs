@@ -234,13 +234,10 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
             "<agent src=\"open.chatmd\" local>x</agent>",
             "open.chatmd:2:1: `<user>` is never closed (E-MD-UNCLOSED-TAG)",
         ),
-        (
-            "<agent src=\"self.chatmd\" local>x</agent>",
-            "asks for itself",
-        ),
+        ("<agent src=\"self.chatmd\" local>x</agent>", "calls itself"),
         (
             "<agent src=\"caller.chatmd\" local>x</agent>",
-            "asks for itself",
+            "calls itself",
         ),
         (
             "<agent src=\"model.chatmd\" local>x</agent>",

@@ -73,7 +73,7 @@ pub(crate) fn recorded(
     let recorder =
         Recorder::new(Arc::new(StructuredProvider::new(provider)), path).map_err(|error| {
             CliError::user(Category::RecordingWriteFailed.as_str(), error.to_string())
-                .with_help("name a file that does not exist yet, in a folder that does")
+                .with_help("name a new file in an existing directory")
         })?;
     Ok(Arc::new(recorder))
 }

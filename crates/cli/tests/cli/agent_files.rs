@@ -50,7 +50,7 @@ fn a_file_that_an_agent_lacks_is_reported_before_the_first_request() {
                 "{}",
                 ran.stderr
             );
-            let named = format!("{missing}: there is no such file or folder");
+            let named = format!("{missing}: not found");
             assert!(ran.stderr.contains(&named), "{}", ran.stderr);
             assert!(ran.stderr.contains("p.md:2:1"), "{}", ran.stderr);
         }

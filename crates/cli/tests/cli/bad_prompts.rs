@@ -33,7 +33,7 @@ fn what_is_no_prompt_is_refused_with_its_place() {
     huge.set_len(1_000_000_000).unwrap();
     for (file, code, place) in [
         ("absent.md", "E-SOURCE-READ", "absent.md"),
-        ("sub", "E-SOURCE-READ", "is a folder"),
+        ("sub", "E-SOURCE-READ", "is a directory"),
         ("/dev/null", "E-SOURCE-READ", "not a regular file"),
         ("huge.md", "E-SOURCE-TOO-LARGE", "64 MiB"),
         ("latin.md", "E-SOURCE-NOT-UTF8", "latin.md:1:10"),

@@ -346,19 +346,19 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
     for (settings, says) in [
         (
             "[tools]\nreadable = [\"../secret\"]\n",
-            "open something outside of the project's folder",
+            "open something outside of the project's directory",
         ),
         (
             "[tools]\nreadable = [\"~\"]\n",
-            "open something outside of the project's folder",
+            "open something outside of the project's directory",
         ),
         (
             "[tools]\nreadable = [\"link\"]\n",
-            "open something outside of the project's folder",
+            "open something outside of the project's directory",
         ),
         (
             "[tools.settings.t]\nwritable = [\"/\"]\n",
-            "open something outside of the project's folder",
+            "open something outside of the project's directory",
         ),
         (
             "[tools.settings.t]\nsandbox = \"off\"\n",

@@ -1,4 +1,4 @@
-//! What was streamed before an answer broke off stays in the transcript and in the session.
+//! The received part of an answer that broke off, in the transcript and in the session.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -29,7 +29,7 @@ fn missing_files_are_named_where_they_are_named_first() {
         .filter(|line| line.starts_with("error") || line.contains("-->"))
         .collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    error[missing-file]: cannot read the import "rules.md": rules.md: there is no such file or folder
+    error[missing-file]: cannot read the import "rules.md": rules.md: not found
      --> in/prompt.md:1:1
     error[missing-file]: the prompt "agents/t.md" does not exist
      --> in/prompt.md:2:1
@@ -124,7 +124,7 @@ fn agents_that_ask_for_their_own_prompt_are_found() {
         let ran = run(folder.path(), ["check", name]);
         assert_eq!(ran.status, 8, "{name}: {}", ran.stdout);
         let text = format!("{}{}", ran.stdout, ran.stderr);
-        for expected in ["error[E-MD-AGENT-FAILED]", "asks for itself", place] {
+        for expected in ["error[E-MD-AGENT-FAILED]", "calls itself", place] {
             assert!(text.contains(expected), "{name}: {text}");
         }
     }

@@ -221,7 +221,7 @@ fn an_agent_from_afar_has_nothing_of_this_machine() {
         reports.push_str(&ran.stderr.replace(&host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-MD-AGENT-FAILED]: no answer of the agent "http://HOST/a.chatmd": http://HOST/a.chatmd:2:7: cannot read the document "secret.txt": secret.txt: is outside the folders that may be read (E-OUTSIDE-ROOTS)
+    error[E-MD-AGENT-FAILED]: no answer of the agent "http://HOST/a.chatmd": http://HOST/a.chatmd:2:7: cannot read the document "secret.txt": secret.txt: is outside the directories that may be read (E-OUTSIDE-ROOTS)
      --> prompt.md:2:7
       |
     2 | <user><agent src="http://HOST/a.chatmd">hi</agent></user>

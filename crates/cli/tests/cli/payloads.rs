@@ -25,13 +25,13 @@ fn a_missing_payload_is_an_error_where_it_is_named() {
         assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
         insta::allow_duplicates! {
         assert_snapshot!(ran.stderr, @r#"
-        error[E-MD-PAYLOAD-MISSING]: cannot read the document "./.chatmd/0.tool-call-result.c1.json": ./.chatmd/0.tool-call-result.c1.json: there is no such payload beside the transcript
+        error[E-MD-PAYLOAD-MISSING]: cannot read the document "./.chatmd/0.tool-call-result.c1.json": ./.chatmd/0.tool-call-result.c1.json: payload not found beside the transcript
          --> p.chatmd:7:3
           |
         7 |   <doc src="./.chatmd/0.tool-call-result.c1.json" local/>
           |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: the folder `.chatmd` belongs beside the transcript: bring it along, or remove the tool call and its response
+          = help: restore the directory `.chatmd` beside the transcript, or remove the tool call and its response
         "#);
         }
         assert_eq!(contents(folder.path()), before, "nothing is written");

@@ -405,7 +405,7 @@ fn status_error(url: &Url, status: reqwest::StatusCode) -> FetchError {
         401 | 403 => "it requires authorization",
         404 | 410 => "check the address",
         429 => "wait, then try again",
-        500..=599 => "the fault is the server's; try again later",
+        500..=599 => "the server failed; try again later",
         _ => "the server does not give this to a plain request",
     };
     let message = format!("{url} answered {status}");

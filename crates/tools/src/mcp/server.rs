@@ -173,7 +173,7 @@ impl Server {
         let peer = self.peer().await?;
         let Ok(listed) = tokio::time::timeout(limit, pages(&peer)).await else {
             return Err(format!(
-                "it did not say what it offers within {} s",
+                "it did not list its tools within {} s",
                 limit.as_secs_f64()
             ));
         };

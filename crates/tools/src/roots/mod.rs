@@ -56,8 +56,8 @@ pub enum RootError {
 impl std::fmt::Display for RootError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotFound(path) => write!(f, "{path}: there is no such file or folder"),
-            Self::Outside(path) => write!(f, "{path}: is outside the folders that may be read"),
+            Self::NotFound(path) => write!(f, "{path}: not found"),
+            Self::Outside(path) => write!(f, "{path}: is outside the directories that may be read"),
             Self::Unreadable(path, error) => write!(f, "{path}: cannot be read: {error}"),
         }
     }

@@ -207,10 +207,10 @@ pub(super) fn agents_of(
         let real = path.canonicalize();
         let is_recursive = real.is_ok_and(|real| chain.contains(&real));
         if is_called && is_recursive {
-            let message = format!("the agent {:?} asks for itself", reference.src);
+            let message = format!("the agent {:?} calls itself", reference.src);
             refused.push(
                 Diagnostic::error(DiagnosticCode::MdAgentFailed, message, reference.span)
-                    .with_help("remove the agent that asks for its own prompt"),
+                    .with_help("remove the agent that calls its own prompt"),
             );
             continue;
         }

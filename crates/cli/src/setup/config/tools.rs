@@ -181,7 +181,7 @@ impl Tools {
             }
             let mut paths = settings.readable.iter().chain(&settings.writable);
             if let Some(path) = paths.find(|path| leads_out(path.get_ref(), folder)) {
-                let what = "open something outside of the project's folder";
+                let what = "open something outside of the project's directory";
                 return refused(path.span(), what.to_owned());
             }
         }

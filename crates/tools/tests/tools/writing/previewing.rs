@@ -86,7 +86,7 @@ async fn a_preview_is_a_diff_and_changes_nothing() {
         (
             "write_file",
             json!({"path": "../\u{1b}x", "content": ""}),
-            "The call would fail: ../\\u{1b}x: is outside the folders that may be read\n",
+            "The call would fail: ../\\u{1b}x: is outside the directories that may be read\n",
         ),
     ] {
         assert_eq!(
