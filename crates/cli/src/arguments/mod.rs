@@ -25,7 +25,9 @@ mod rewrite;
 mod run;
 mod scan;
 mod search;
+mod send;
 mod sessions;
+mod signal;
 mod start_role;
 mod tokens;
 mod variables;
@@ -52,11 +54,13 @@ pub(crate) use rewrite::{FixArgs, FmtArgs};
 pub(crate) use run::{JsonEvents, RunArgs};
 pub(crate) use scan::ScanArgs;
 pub(crate) use search::SearchArgs;
+pub(crate) use send::{Busy, SendArgs};
 pub(crate) use sessions::{
-    BackupArgs, Busy, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs,
-    PruneArgs, RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SendArgs,
-    SessionsCommand, ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
+    BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, PruneArgs,
+    RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SessionsCommand, ShowArgs,
+    StoreArgs, VerifyArgs,
 };
+pub(crate) use signal::SignalArgs;
 pub(crate) use start_role::StartRole;
 pub(crate) use tokens::{CountArgs, DecodeArgs, EncodeArgs, RenderArgs, TokensCommand};
 pub(crate) use variables::VariableArgs;

@@ -1,11 +1,10 @@
-//! The command line of conversations that are kept in a store.
+//! The command line of `logue sessions`, and the flags of stores.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use logue_agent::PermissionRule;
-use logue_harness::chat::{BusyPolicy, OnCrash, PausedPolicy};
+use logue_harness::chat::OnCrash;
 
 use crate::age::parse_age;
 use crate::conversion::form::Form;
@@ -48,182 +47,6 @@ enum Crash {
     Continue,
     /// End it as interrupted and keep what it had done.
     Stop,
-}
-
-/// Send a message to a session and print the answer
-///
-/// Creates the session if it does not exist. The message is stored before its turn runs. The turns of
-/// a session run one at a time across processes, and the next command recovers the turn of a killed
-/// process. Exit status 6: the turn requires a decision, see `logue signal`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    logue send --agent examples/echo/prompt.md greeting \"Hello\"\n  \
-    logue send greeting \"And again\"\n  \
-    logue send --idempotency-key order-17 --busy reject orders \"Ship order 17\"\n  \
-    logue send --agent ops.md --permission shell=ask ops \"Restart the service\"")]
-pub(crate) struct SendArgs {
-    /// Session id
-    pub(crate) session: String,
-
-    /// Text of the message; `-` reads it from standard input
-    #[arg(required = true, value_name = "MESSAGE")]
-    pub(crate) message: Vec<String>,
-
-    /// Answer with this ChatMD prompt; the session stores its path
-    #[arg(long, value_name = "FILE")]
-    pub(crate) agent: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-
-    /// Send the message at most once under this key; later calls print its outcome
-    ///
-    /// A failed turn is tried again. Another message under the key is an error.
-    #[arg(long, value_name = "KEY", value_parser = parse_key)]
-    pub(crate) idempotency_key: Option<String>,
-
-    /// Choose the policy while another turn of the session runs
-    #[arg(long, value_enum, default_value_t = Busy::Enqueue)]
-    pub(crate) busy: Busy,
-
-    /// Choose the policy while a turn of the session is suspended
-    #[arg(long, value_enum, default_value_t = Paused::Proceed, hide_short_help = true)]
-    pub(crate) while_paused: Paused,
-
-    /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
-    #[arg(long = "permission", value_name = "TOOL=RULE")]
-    pub(crate) permissions: Vec<PermissionRule>,
-
-    /// Let `logue sessions prune` remove the session this long after its last change
-    #[arg(long, value_name = "DURATION", value_parser = parse_age, hide_short_help = true)]
-    pub(crate) ttl: Option<Duration>,
-
-    #[command(flatten)]
-    pub(crate) crash: CrashArgs,
-
-    #[command(flatten)]
-    pub(crate) trust: TrustArgs,
-
-    #[command(flatten)]
-    pub(crate) model_args: ModelArgs,
-
-    #[command(flatten)]
-    pub(crate) display: DisplayArgs,
-
-    /// Print events as JSON lines
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// The policy while another turn runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Busy {
-    /// Run the message after the other turn.
-    Enqueue,
-    /// Reject the message and exit with 7.
-    Reject,
-    /// Cancel the other turn and keep its completed parts.
-    Interrupt,
-    /// Cancel the other turn and discard its parts, except for started calls.
-    Rollback,
-}
-
-impl From<Busy> for BusyPolicy {
-    fn from(busy: Busy) -> Self {
-        match busy {
-            Busy::Enqueue => Self::Enqueue,
-            Busy::Reject => Self::Reject,
-            Busy::Interrupt => Self::Interrupt,
-            Busy::Rollback => Self::Rollback,
-        }
-    }
-}
-
-/// The policy while a turn is suspended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Paused {
-    /// Run the message; the suspended turn resumes after it.
-    Proceed,
-    /// Reject the message and exit with 3.
-    Reject,
-}
-
-impl From<Paused> for PausedPolicy {
-    fn from(paused: Paused) -> Self {
-        match paused {
-            Paused::Proceed => Self::Proceed,
-            Paused::Reject => Self::Reject,
-        }
-    }
-}
-
-/// Decide about a suspended turn and print its outcome
-///
-/// A turn that calls a tool subject to approval ends with exit status 6 and prints its signal. The
-/// first decision counts; a repeated decision prints the outcome of the first.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    logue signal approve-5f2c01d7a9e4-1 --approve\n  \
-    logue signal approve-5f2c01d7a9e4-1 --approve --edit arguments.json\n  \
-    logue signal approve-5f2c01d7a9e4-1 --deny --reason \"not on a Friday\"\n  \
-    logue signal approve-5f2c01d7a9e4-1 --payload '{\"approval\": {\"call_1\": \"approve\"}}'")]
-pub(crate) struct SignalArgs {
-    /// Id of the signal or of the suspended invocation
-    pub(crate) id: String,
-
-    #[command(flatten)]
-    pub(crate) decision: DecisionArgs,
-
-    /// Run a call with the arguments in FILE instead of its own (`-`: standard input)
-    ///
-    /// FILE has a JSON object that the schema of the tool accepts. CALL is the id of the call; it may
-    /// be left out if one call waits.
-    #[arg(long = "edit", value_name = "[CALL=]FILE", conflicts_with_all = ["deny", "expire", "payload"])]
-    pub(crate) edits: Vec<String>,
-
-    /// Send this text to the model with the decision
-    #[arg(long, value_name = "TEXT", conflicts_with = "payload")]
-    pub(crate) reason: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) crash: CrashArgs,
-
-    #[command(flatten)]
-    pub(crate) trust: TrustArgs,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-
-    #[command(flatten)]
-    pub(crate) model_args: ModelArgs,
-
-    #[command(flatten)]
-    pub(crate) display: DisplayArgs,
-
-    /// Print events as JSON lines
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// The decision.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct DecisionArgs {
-    /// Run the calls
-    #[arg(long)]
-    pub(crate) approve: bool,
-
-    /// Deny the calls and report that to the model
-    #[arg(long)]
-    pub(crate) deny: bool,
-
-    /// Deny the calls of a turn whose deadline has passed
-    #[arg(long)]
-    pub(crate) expire: bool,
-
-    /// Resume the turn with this JSON object
-    #[arg(long, value_name = "JSON")]
-    pub(crate) payload: Option<String>,
 }
 
 /// The subcommands of `logue sessions`.
@@ -627,18 +450,4 @@ pub(crate) struct VerifyArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The maximum length of an idempotency key, in characters.
-const MAX_KEY_CHARS: usize = 256;
-
-/// Parses an idempotency key.
-fn parse_key(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        0 => Err("the key is empty".to_owned()),
-        1..=MAX_KEY_CHARS => Ok(text.to_owned()),
-        count => Err(format!(
-            "the key has {count} characters, at most {MAX_KEY_CHARS} are possible"
-        )),
-    }
 }
