@@ -10,6 +10,7 @@ const PACKAGES: &[&str] = &[
     "logue-source",
     "logue-message",
     "logue-html",
+    "logue-pdf",
     "logue-o200k",
     "openchatml",
     "chatmd",
