@@ -47,21 +47,29 @@ fn letters(name: &str) -> Vec<u8> {
     bytes.map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
-/// Returns the edit distance of two names: insertions, deletions and substitutions.
+/// Returns the edit distance of two names: insertions, deletions, substitutions and swaps of neighbours.
 fn distance(from: &[u8], to: &[u8]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (number, letter) in from.iter().enumerate() {
         let mut diagonal = number;
         let mut left = number + 1;
         let mut next = Vec::with_capacity(row.len());
         next.push(left);
-        for (above, other) in row.iter().skip(1).zip(to) {
+        for (place, (above, other)) in row.iter().skip(1).zip(to).enumerate() {
             let changed = diagonal + usize::from(letter != other);
             left = changed.min(left + 1).min(above + 1);
+            let is_swap = place > 0
+                && number > 0
+                && to.get(place - 1) == Some(letter)
+                && from.get(number - 1) == Some(other);
+            if is_swap && let Some(swapped) = before.get(place - 1) {
+                left = left.min(swapped + 1);
+            }
             diagonal = *above;
             next.push(left);
         }
-        row = next;
+        before = std::mem::replace(&mut row, next);
     }
     row.last().copied().unwrap_or_default()
 }

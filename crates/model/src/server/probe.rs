@@ -125,6 +125,17 @@ impl ServerProbe {
         self.detect().await.map_err(|error| self.redact(error))
     }
 
+    /// Requests only the list of models.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`ask`](Self::ask).
+    pub async fn models(&self) -> Result<Vec<ListedModel>, ProviderError> {
+        let limits = self.limits();
+        let listed = async { self.list(&create_client(&limits)?, &limits).await };
+        let (_, entries) = listed.await.map_err(|error| self.redact(error))?;
+        Ok(entries.iter().filter_map(ListedModel::from_json).collect())
+    }
+
     fn redact(&self, error: ProviderError) -> ProviderError {
         let url = Url::parse(&self.base_url).ok();
         let password = url.as_ref().and_then(Url::password);
@@ -137,29 +148,42 @@ impl ServerProbe {
         )
     }
 
-    async fn detect(&self) -> Result<ServerReport, ProviderError> {
-        let limits = HttpLimits {
+    fn limits(&self) -> HttpLimits {
+        HttpLimits {
             connect: self.timeout,
             first_byte: self.timeout,
             idle: self.timeout,
             ..HttpLimits::default()
-        };
-        let client = create_client(&limits)?;
+        }
+    }
+
+    /// Requests the entries of the list of models.
+    async fn list(
+        &self,
+        client: &Client,
+        limits: &HttpLimits,
+    ) -> Result<(HeaderMap, Vec<Value>), ProviderError> {
         let url = self.url("/models")?;
-        let (headers, list) = self.get(&client, &url, &limits).await?;
-        let Some(entries) = list
-            .get("data")
-            .or_else(|| list.get("models"))
-            .and_then(Value::as_array)
-        else {
-            return Err(ProviderError::new(
+        let (headers, mut list) = self.get(client, &url, limits).await?;
+        let entries = ["data", "models"]
+            .iter()
+            .find_map(|key| list.get_mut(*key).map(Value::take));
+        match entries {
+            Some(Value::Array(entries)) => Ok((headers, entries)),
+            _ => Err(ProviderError::new(
                 Category::InvalidResponse,
                 format!("{url} did not return a list of models"),
             )
-            .with_help("check the base URL; it often ends in `/v1`"));
-        };
+            .with_help("check the base URL; it often ends in `/v1`")),
+        }
+    }
+
+    async fn detect(&self) -> Result<ServerReport, ProviderError> {
+        let limits = self.limits();
+        let client = create_client(&limits)?;
+        let (headers, entries) = self.list(&client, &limits).await?;
         let models = entries.iter().filter_map(ListedModel::from_json).collect();
-        let mut software = from_header(&headers).or_else(|| from_list(entries));
+        let mut software = from_header(&headers).or_else(|| from_list(&entries));
         for VersionSource { path, field, name } in VERSION_SOURCES {
             if software.as_deref().is_some_and(|known| known != *name) {
                 continue;
