@@ -32,6 +32,7 @@ use crate::commands::{
     run, scan, send, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
+use crate::setup::attachments::pdf;
 
 fn main() -> ExitCode {
     // The program starts itself as the launcher of a sandboxed tool command.
@@ -40,6 +41,13 @@ fn main() -> ExitCode {
         .is_some_and(|first| first == sandbox::LAUNCHER_ARG)
     {
         return sandbox::launch();
+    }
+    // The program starts itself to read a PDF as well.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == pdf::PDF_ARG)
+    {
+        return pdf::read_in_this_process();
     }
     let cli = match arguments::parse() {
         Ok(cli) => cli,

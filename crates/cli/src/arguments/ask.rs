@@ -27,8 +27,8 @@ pub(crate) struct AskArgs {
     #[arg(short, long, value_name = "TEXT", conflicts_with = "continues")]
     pub(crate) system: Option<String>,
 
-    /// Attach a file: text, or an image; also an address of `http` or `https`, or a pattern like
-    /// `src/*.rs`
+    /// Attach text, a PDF or an image: a file, an address of `http` or `https`, or a pattern like
+    /// `src/**`
     #[arg(short, long = "attach", value_name = "FILE|URL")]
     pub(crate) attachments: Vec<String>,
 
@@ -44,8 +44,8 @@ pub(crate) struct AskArgs {
     #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
-    /// Write the question to a new prompt file too, for `logue run`
-    #[arg(long, value_name = "FILE", conflicts_with = "continues")]
+    /// Write the conversation with the question to a new prompt file too, for `logue run`
+    #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
     #[command(flatten)]

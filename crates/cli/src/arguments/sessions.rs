@@ -38,6 +38,16 @@ impl CrashArgs {
             None => settings.run.on_crash,
         }
     }
+
+    /// Returns the policy of a command whose message follows an interrupted answer.
+    ///
+    /// Without a flag, the answer stays as it is and is not asked for again.
+    pub(crate) fn policy_before_message(self, settings: &Settings) -> OnCrash {
+        match self.on_crash {
+            Some(_) => self.policy(settings),
+            None => OnCrash::Stop,
+        }
+    }
 }
 
 /// The policy for turns whose process died.

@@ -5,10 +5,16 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use logue_harness::chat::SendOptions;
+use logue_agent::is_pending;
+use logue_harness::chat::{OnCrash, SendOptions};
 use logue_harness::store::{SessionFilter, SharedStore};
+use logue_source::escape_line;
 
 use crate::arguments::AskArgs;
+use crate::commands::sessions::exported::typed;
+use crate::commands::sessions::show::messages;
+use crate::conversion::form::Form;
+use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
 use crate::files::io_cause;
 use crate::setup::attachments::{Asked, piped};
@@ -20,8 +26,9 @@ use crate::setup::session_agent::{Agent, AgentPrompt, SessionCommand};
 use crate::setup::session_turn::{Ended, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{new_id, open, store_failure};
+use crate::setup::store::{known as known_session, new_id, open, store_failure};
 use crate::telemetry;
+use crate::terminal::print_error;
 
 pub(crate) fn ask(arguments: &AskArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
@@ -29,27 +36,21 @@ pub(crate) fn ask(arguments: &AskArgs) -> Result<Exit, CliError> {
     let ended = Settings::load(arguments.trust.trust)
         .inspect(telemetry::start)
         .and_then(|settings| turn(arguments, &settings, &output))
-        .map_err(local_server::explained);
+        .map_err(|failure| {
+            local_server::explained(failure, |flags| format!("logue ask {flags} \"…\""))
+        });
     let base_url = arguments.model_args.base_url.as_deref();
     report_outcome(&output, &arguments.store, base_url, ended)
 }
 
 fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Result<Ended, CliError> {
     let model_args = &arguments.model_args;
-    let given = if arguments.continues {
-        None
-    } else {
-        let system = arguments.system.as_deref();
-        Some(Question::new(
-            system,
-            &arguments.tools,
-            &settings.redaction,
-        )?)
-    };
+    let given = new_question(arguments, settings)?;
     let mut asked = Asked::default();
     if let Some(text) = input::message(&arguments.prompt)? {
         asked.push(&text);
     }
+    let on_crash = policy(arguments, settings);
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
@@ -67,8 +68,14 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
                     .with_help("logue ask \"What is …?\""));
             }
             if let (Some(file), Some(question)) = (&arguments.save, &given) {
-                let model = settings.model.of_flag(model_args.model.as_deref());
-                save(file, &question.to_file(model.as_deref(), &asked))?;
+                save(
+                    file,
+                    question,
+                    model_args.model.as_deref(),
+                    "",
+                    &asked,
+                    settings,
+                )?;
             }
             let store = open(&arguments.store, settings)?;
             let (session, known) = if arguments.continues {
@@ -90,13 +97,31 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
                 trust: &arguments.trust,
                 output,
                 rules: &arguments.permissions,
-                on_crash: arguments.crash.policy(settings),
+                on_crash,
             };
             let chat = agent.chat(Arc::clone(&store), &session, &command).await?;
             agent.remember(&session, &store).await?;
+            if let (Some(file), Some(last)) = (&arguments.save, &known)
+                && let AgentPrompt::Question(question) = &agent.prompt
+            {
+                if last.pending > 0 {
+                    // The part of an interrupted answer becomes history.
+                    let settled = chat.recover(&session).await;
+                    settled.map_err(|error| store_failure(&error))?;
+                }
+                let conversation = conversation(&store, &session).await?;
+                save(
+                    file,
+                    question,
+                    agent.model(),
+                    &conversation,
+                    &asked,
+                    settings,
+                )?;
+            }
             Ok::<_, CliError>((chat, session))
         };
-        let (chat, session) = match until_signal(prepared).await {
+        let (chat, session) = match Box::pin(until_signal(prepared)).await {
             Ok(prepared) => prepared?,
             Err(exit) => return Ok(Ended::Signalled(exit)),
         };
@@ -108,6 +133,23 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
     // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();
     ended
+}
+
+/// Returns the prompt of a new question; `None` if the last one is continued.
+fn new_question(arguments: &AskArgs, settings: &Settings) -> Result<Option<Question>, CliError> {
+    if arguments.continues {
+        return Ok(None);
+    }
+    let system = arguments.system.as_deref();
+    Question::new(system, &arguments.tools, &settings.redaction).map(Some)
+}
+
+fn policy(arguments: &AskArgs, settings: &Settings) -> OnCrash {
+    if arguments.continues {
+        arguments.crash.policy_before_message(settings)
+    } else {
+        arguments.crash.policy(settings)
+    }
 }
 
 /// Returns the question that was asked or continued last.
@@ -124,8 +166,35 @@ async fn last(store: &SharedStore) -> Result<logue_harness::store::SessionInfo, 
     })
 }
 
+/// Returns the messages of a session as ChatMD.
+async fn conversation(store: &SharedStore, session: &str) -> Result<String, CliError> {
+    let info = known_session(store, session).await?;
+    let messages = messages(store, session, 0, info.seq).await?;
+    let mut messages = typed(&messages)?;
+    // Messages about pending approvals do not come from the model.
+    messages.retain(|message| !is_pending(message));
+    let (text, losses) = write_messages(&messages, Form::Chatmd)?;
+    for loss in losses {
+        print_error(&format!("warning: {}\n", escape_line(&loss)));
+    }
+    Ok(text)
+}
+
 /// Writes a new prompt file.
-fn save(file: &Path, text: &str) -> Result<(), CliError> {
+fn save(
+    file: &Path,
+    question: &Question,
+    model: Option<&str>,
+    conversation: &str,
+    asked: &Asked,
+    settings: &Settings,
+) -> Result<(), CliError> {
+    let model = settings.model.of_flag(model);
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let text = question.to_file(model.as_deref(), conversation, asked, folder);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

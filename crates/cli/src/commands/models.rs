@@ -28,7 +28,8 @@ pub(crate) fn models(arguments: &ModelsArgs) -> Result<Exit, CliError> {
     let aliases = &settings.model.aliases;
     if servers.is_empty() && aliases.is_empty() {
         let failure = CliError::user("model_not_configured", "no model server is configured");
-        return Err(with_ways(failure, servers.iter()));
+        let command = |flags: &str| format!("logue ask {flags} \"…\"");
+        return Err(with_ways(failure, servers.iter(), command));
     }
     let is_wanted = |name: &str| {
         let words = &mut arguments.words.iter();

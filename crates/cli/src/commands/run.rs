@@ -14,12 +14,14 @@ use logue_agent::{
 };
 use logue_message::ChatMessage;
 use logue_model::RequestCapture;
+use logue_source::quote_word;
 
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::dry_run::show_request;
 use crate::setup::evaluation::{not_kept, record_beside, save};
 use crate::setup::failures::transcript_failure;
+use crate::setup::local_server;
 use crate::setup::model::{ConfiguredModels, recorded};
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
@@ -39,10 +41,17 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::of_run(arguments.json));
     output.show_as(arguments.display);
     let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start);
+    let explained = |failure| {
+        local_server::explained(failure, |flags| {
+            format!("logue run {flags} {}", quote_word(&arguments.file))
+        })
+    };
     if arguments.dry_run {
-        return settings.and_then(|settings| dry_run(arguments, &settings, &output));
+        let shown = settings.and_then(|settings| dry_run(arguments, &settings, &output));
+        return shown.map_err(explained);
     }
     let result = settings.and_then(|settings| turn(arguments, &settings, &output));
+    let result = result.map_err(explained);
     output.finish();
     match result {
         Ok(Ended::Completed(report)) => {

@@ -16,7 +16,7 @@ use crate::setup::session_agent::{Agent, AgentPrompt, SessionCommand, TTL};
 use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{check_named, open, store_failure};
+use crate::setup::store::{check_named, open, store_failure, with_similar};
 use crate::setup::suspended;
 use crate::telemetry;
 
@@ -84,7 +84,13 @@ fn turn(
                 arguments.agent.clone().map(AgentPrompt::File),
                 arguments.model_args.model.as_deref(),
                 &arguments.permissions,
-            )?;
+            );
+            let agent = match agent {
+                Err(failure) if known.is_none() && arguments.agent.is_none() => {
+                    return Err(with_similar(failure, &store, session).await);
+                }
+                agent => agent?,
+            };
             let command = SessionCommand {
                 settings,
                 model_args: &arguments.model_args,

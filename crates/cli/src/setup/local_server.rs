@@ -3,8 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use logue_model::Category;
+use logue_source::quote_word;
+
 use crate::exit::CliError;
 use crate::setup::environment::variable;
+use crate::setup::model::NO_KEY;
 use crate::setup::server_list::{ListedServer, listed_servers};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
@@ -39,9 +43,11 @@ fn local_port(host: &str) -> Option<u16> {
     is_local.then(|| port.parse().ok()).flatten()
 }
 
-/// Explains the ways to a model in the error of a question without one.
-pub(crate) fn explained(failure: CliError) -> CliError {
-    if failure.code != "model_not_configured" {
+/// Explains the ways to a model in the error of a command without one.
+///
+/// `command` returns the command of the user with the flags that name a model.
+pub(crate) fn explained(failure: CliError, command: impl Fn(&str) -> String) -> CliError {
+    if failure.code != "model_not_configured" && !is_without_key(&failure) {
         return failure;
     }
     let settings = Settings::inspect().unwrap_or_else(|_| Settings::without_files());
@@ -50,18 +56,23 @@ pub(crate) fn explained(failure: CliError) -> CliError {
         servers.ok()
     });
     let servers = servers.unwrap_or_default();
-    with_ways(
-        failure,
-        servers.iter().filter(|server| !server.is_configured),
-    )
+    let local = servers.iter().filter(|server| !server.is_configured);
+    with_ways(failure, local, command)
+}
+
+fn is_without_key(failure: &CliError) -> bool {
+    let code = Category::Authentication.as_str();
+    failure.code == code && failure.message.starts_with(NO_KEY)
 }
 
 /// Adds the three ways to a model: a server of this machine, a key, and `echo:`.
 pub(crate) fn with_ways<'a>(
     mut failure: CliError,
     servers: impl Iterator<Item = &'a ListedServer>,
+    command: impl Fn(&str) -> String,
 ) -> CliError {
-    failure.help.clear();
+    let own_help = std::mem::take(&mut failure.help);
+    let is_without_key = is_without_key(&failure);
     let mut found = false;
     for server in servers {
         let Ok(report) = &server.report else {
@@ -70,21 +81,34 @@ pub(crate) fn with_ways<'a>(
         found = true;
         let software = report.software.as_deref().unwrap_or("a model server");
         let model = report.models.first().map_or("NAME", |model| &*model.name);
-        failure.help.push(format!(
-            "{software} runs here: logue ask -m {model} --base-url {} \"…\"",
-            server.url
-        ));
+        let flags = format!("-m {} --base-url {}", quote_word(model), server.url);
+        failure
+            .help
+            .push(format!("{software} runs here: {}", command(&flags)));
     }
     failure.help.push(if found {
         "`logue doctor --fix` writes that server into your settings".to_owned()
     } else {
-        "a local server: logue ask -m NAME --base-url http://localhost:11434/v1 \"…\" (Ollama)"
-            .to_owned()
+        let flags = "-m NAME --base-url http://localhost:11434/v1";
+        format!("a local server: {} (Ollama)", command(flags))
     });
-    failure
-        .with_help("a key: OPENAI_API_KEY=… logue ask -m gpt-4o-mini \"…\"")
-        .with_help("without a model, to try it: logue ask -m echo: \"…\"")
-        .with_help("LOGUE_MODEL or `[model] name` in logue.toml keeps the choice")
+    if is_without_key {
+        failure.help.extend(own_help);
+    } else {
+        let example = command("-m gpt-4o-mini");
+        failure
+            .help
+            .push(format!("a key: OPENAI_API_KEY=… {example}"));
+    }
+    let failure = failure.with_help(format!(
+        "without a model, to try it: {}",
+        command("-m echo:")
+    ));
+    if is_without_key {
+        failure
+    } else {
+        failure.with_help("LOGUE_MODEL or `[model] name` in logue.toml keeps the choice")
+    }
 }
 
 #[cfg(test)]

@@ -32,4 +32,5 @@ pub(crate) mod trust;
 pub(crate) mod trust_changes;
 pub(crate) mod trust_file;
 pub(crate) mod turn_environment;
+pub(crate) mod unknown_model;
 pub(crate) mod variables;

@@ -7,7 +7,8 @@ use logue_agent::{HostError, Model, Models, read_all, read_bytes};
 use logue_model::{
     Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
     ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, Recorder, Recording,
-    Replay, RequestCapture, RetryProvider, SanitizedNames, ServerProtocol, StructuredProvider,
+    Replay, RequestCapture, RetryProvider, SanitizedNames, ServerProbe, ServerProtocol,
+    StructuredProvider,
 };
 use logue_tools::{RootError, Roots};
 
@@ -16,6 +17,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::failures::source_failure;
 use crate::setup::settings::accounts::account_of_flags;
 use crate::setup::settings::{ModelSettings, Settings};
+use crate::setup::unknown_model::ModelSuggestions;
 
 /// The settings for connections to model servers.
 #[derive(Clone)]
@@ -226,12 +228,42 @@ fn reach(
         ProviderBackend::Echo => Ok(Model::new(Arc::new(Echo), "", prefix)),
         ProviderBackend::Server { protocol, account } => {
             let options = connection.options(account)?;
+            if connection.capture.is_none() {
+                require_key(account, &options, name)?;
+            }
             let (url, model) = (options.base_url.clone(), selection.model);
+            let key = options.api_key.as_deref();
+            let headers = key.map_or_else(Vec::new, |key| account.headers_with_key(key));
+            let probe = ServerProbe::new(account.models_base_url(&url)).with_headers(headers);
             let provider = server(protocol, options, &connection.settings)?;
+            let aliases = connection.settings.aliases.keys().cloned().collect();
+            let provider = ModelSuggestions::new(provider, probe, name, &model, aliases);
+            let provider = Arc::new(provider);
             let identity = format!("{prefix}{url} {model}");
             Ok(Model::new(provider, model, identity))
         }
     }
+}
+
+/// The beginning of the message about a missing key.
+pub(crate) const NO_KEY: &str = "no key for ";
+
+/// Checks that there is a key for a server that answers no request without one.
+fn require_key(
+    account: &'static ProviderAccount,
+    options: &EndpointOptions,
+    name: &str,
+) -> Result<(), CliError> {
+    let url = options.base_url.trim_end_matches('/');
+    if options.api_key.is_some() || url != account.base_url.trim_end_matches('/') {
+        return Ok(());
+    }
+    let message = format!("{NO_KEY}{url}, the server of the model `{name}`");
+    let code = Category::Authentication.as_str();
+    Err(CliError::user(code, message).with_help(format!(
+        "set {}, or `api_key_env` under [{}] in logue.toml",
+        account.key_variable, account.table
+    )))
 }
 
 /// Creates the provider for a server.

@@ -1,9 +1,11 @@
 //! The prompt of `logue ask`, which has no file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use chatmd::{BUILTINS, BuiltinDeclaration, write as element};
+use chatmd::write::{self as element, UserPart};
+use chatmd::{BUILTINS, BuiltinDeclaration};
 use logue_agent::Redaction;
+use logue_message::{ContentBlock, ImageSource};
 use logue_source::escape_line;
 use serde_json::{Value, json};
 
@@ -55,21 +57,49 @@ impl Question {
         Ok(Self { prompt, directory })
     }
 
-    /// Returns a prompt file that asks the same.
-    pub(crate) fn to_file(&self, model: Option<&str>, asked: &Asked) -> String {
+    /// Returns a prompt file in `folder` that asks the same after a conversation.
+    ///
+    /// Images below the folder are named, and others are part of the file.
+    pub(crate) fn to_file(
+        &self,
+        model: Option<&str>,
+        conversation: &str,
+        asked: &Asked,
+        folder: &Path,
+    ) -> String {
         let model = element::ConfigRecord::default().with_model(model);
         let mut text = String::new();
         if model != element::ConfigRecord::default() {
             text.push_str(&element::config(&model));
         }
         text.push_str(&self.prompt);
-        text.push_str("<user>\n");
-        text.push_str(&element::raw(&asked.text));
-        text.push('\n');
-        for (name, _) in &asked.images {
-            text.push_str(&element::local_image(name));
+        text.push_str(conversation);
+        let names: Option<Vec<String>> = asked
+            .images
+            .iter()
+            .map(|(name, _)| path_below(folder, name))
+            .collect();
+        if let Some(names) = names {
+            text.push_str("<user>");
+            if !asked.text.is_empty() {
+                text.push('\n');
+                text.push_str(&element::raw(&asked.text));
+            }
+            for name in names {
+                // White space beside an image would be a text.
+                text.push_str(element::local_image(&name).trim_end());
+            }
+            text.push_str("</user>\n");
+            return text;
         }
-        text.push_str("</user>\n");
+        let mut parts = Vec::new();
+        if !asked.text.is_empty() {
+            parts.push(UserPart::Text(&asked.text));
+        }
+        let addresses = asked.images.iter().filter_map(|(_, image)| address(image));
+        let addresses: Vec<String> = addresses.collect();
+        parts.extend(addresses.iter().map(|address| UserPart::Image(address)));
+        text.push_str(&element::user_parts(&parts, None));
         text
     }
 
@@ -100,6 +130,26 @@ impl Question {
     pub(crate) fn to_json(&self) -> Value {
         json!({"prompt": self.prompt, "directory": self.directory.display().to_string()})
     }
+}
+
+/// Returns an image as an address with its data.
+fn address(image: &ContentBlock) -> Option<String> {
+    match image {
+        ContentBlock::Image {
+            source: ImageSource::Inline(data),
+            media_type: Some(media_type),
+            ..
+        } => Some(format!("data:{media_type};base64,{data}")),
+        _ => None,
+    }
+}
+
+/// Returns the path of a file relative to a directory above it.
+fn path_below(folder: &Path, name: &str) -> Option<String> {
+    let file = Path::new(name).canonicalize().ok()?;
+    let folder = folder.canonicalize().ok()?;
+    let path = file.strip_prefix(folder).ok()?;
+    path.to_str().map(str::to_owned)
 }
 
 fn check_tool(name: &str) -> Result<(), CliError> {

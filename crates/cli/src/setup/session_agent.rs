@@ -146,6 +146,11 @@ impl Agent {
         })
     }
 
+    /// Returns the model that replaces the prompt's.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     /// Returns the agent with the model of the suspended turn that it resumes.
     ///
     /// Later messages may have changed the model of the session. A flag takes precedence.

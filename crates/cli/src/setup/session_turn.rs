@@ -130,6 +130,10 @@ fn left(progress: Progress, session: &str, store: &StoreArgs, on_crash: OnCrash)
             "stopped: with `--on-crash stop` the next command on {name} ends the turn and keeps what \
              it did; `logue sessions recover {name}{flag} --on-crash continue` continues it"
         ),
+        Progress::Begun if session.starts_with(ASKED) => format!(
+            "stopped: `logue ask -c` continues after the part that was received; `logue sessions \
+             recover {name}{flag}` asks the question again"
+        ),
         Progress::Begun => format!("stopped: the turn continues with {next}"),
     }
 }

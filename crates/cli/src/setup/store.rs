@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use logue_graph::IdSource;
 use logue_harness::RandomIds;
-use logue_harness::store::{ProcessLeases, SessionInfo, SharedStore, StoreError};
+use logue_harness::store::{ProcessLeases, SessionFilter, SessionInfo, SharedStore, StoreError};
 use logue_source::escape_line;
 use logue_store::open_store;
 use logue_tools::PrivateFileError;
@@ -207,11 +207,39 @@ pub(crate) async fn known(store: &SharedStore, session: &str) -> Result<SessionI
     check_named(session)?;
     let info = store.session(session).await;
     let info = info.map_err(|error| store_failure(&error))?;
-    info.ok_or_else(|| {
-        CliError::user(
-            "session_not_found",
-            format!("session `{}` not found", shown_id(session)),
-        )
-        .with_help("run `logue sessions list` to list all sessions")
-    })
+    if let Some(info) = info {
+        return Ok(info);
+    }
+    let message = format!("session `{}` not found", shown_id(session));
+    let failure = CliError::user("session_not_found", message)
+        .with_help("run `logue sessions list` to list all sessions");
+    Err(with_similar(failure, store, session).await)
+}
+
+/// Adds the session to an error that the id of no session probably meant.
+pub(crate) async fn with_similar(
+    mut failure: CliError,
+    store: &SharedStore,
+    session: &str,
+) -> CliError {
+    /// The number of recent sessions that are compared.
+    const COMPARED: usize = 500;
+    let filter = SessionFilter {
+        prefix: None,
+        limit: Some(COMPARED),
+    };
+    let sessions = store.list(filter).await.unwrap_or_default();
+    let ids = || sessions.iter().map(|info| &*info.session);
+    let near = chatmd::suggest(session, ids()).or_else(|| {
+        // Generated ids are too long to be compared; a part of one may have been copied.
+        let is_part = |id: &&str| id.len() > 8 && session.len() > 8;
+        ids()
+            .filter(is_part)
+            .find(|id| id.starts_with(session) || session.starts_with(*id))
+    });
+    if let Some(near) = near {
+        let near = shown_id(near);
+        failure.help.insert(0, format!("did you mean `{near}`?"));
+    }
+    failure
 }

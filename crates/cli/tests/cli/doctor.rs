@@ -1,7 +1,7 @@
 //! What of a machine a run would stumble over.
 
 use serde_json::{Value, json};
-use testkit::{Delivery, ModelServer, Reply};
+use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, contents, folder, logue, run};
 
@@ -104,6 +104,168 @@ fn a_refused_key_and_a_dead_server_are_to_be_fixed() {
         ["doctor", "--json", "--offline", "--base-url", &url],
     );
     assert_eq!(offline.status, 0, "{}", offline.stdout);
+}
+
+/// A machine, the arguments that name a model on it, and the verdict of the doctor.
+struct Machine {
+    replies: Vec<Reply>,
+    settings: &'static str,
+    model: &'static [&'static str],
+    key: Option<&'static str>,
+    is_well: bool,
+}
+
+#[test]
+fn what_the_doctor_calls_well_runs() {
+    let list = r#"{"data":[{"id":"m","owned_by":"vllm"}]}"#;
+    let reply = |status, body: &str| Reply::Status(status, Vec::new(), body.to_owned());
+    // A list and a version for the doctor, then the answer of the run.
+    let fine = || {
+        vec![
+            reply(200, list),
+            reply(200, r#"{"version":"0.9.1"}"#),
+            Reply::Answer(Answer::text("fine")),
+        ]
+    };
+    let refused = || {
+        vec![
+            reply(401, r#"{"error":{"message":"wrong key"}}"#),
+            reply(401, r#"{"error":{"message":"wrong key"}}"#),
+        ]
+    };
+    let alias = "[models]\nfast = \"quick\"\nquick = \"responses:m\"\nplain = \"openai:m\"\n";
+    let machine = |replies, settings, model, key, is_well| Machine {
+        replies,
+        settings,
+        model,
+        key,
+        is_well,
+    };
+    let machines = [
+        (
+            "a listed model",
+            machine(fine(), "", &["-m", "m"], Some("sk-0123456789"), true),
+        ),
+        (
+            "a local server without a key",
+            machine(fine(), "", &["-m", "m"], None, true),
+        ),
+        (
+            "a model that is not listed",
+            machine(fine(), "", &["-m", "other"], None, true),
+        ),
+        (
+            "an alias",
+            machine(fine(), alias, &["-m", "plain"], None, true),
+        ),
+        (
+            "a configured model",
+            machine(fine(), "[model]\nname = \"m\"\n", &[], None, true),
+        ),
+        (
+            "echo",
+            machine(Vec::new(), "", &["-m", "echo:"], None, true),
+        ),
+        (
+            "a wrong key",
+            machine(refused(), "", &["-m", "m"], Some("sk-0123456789"), false),
+        ),
+        (
+            "an invalid key",
+            machine(refused(), "", &["-m", "m"], Some("sk-0123\n456789"), false),
+        ),
+        (
+            "a circle of aliases",
+            machine(
+                Vec::new(),
+                "[models]\na = \"a\"\n",
+                &["-m", "a"],
+                None,
+                false,
+            ),
+        ),
+        (
+            "a missing recording",
+            machine(Vec::new(), "", &["-m", "replay:gone"], None, false),
+        ),
+    ];
+    for (name, machine) in machines {
+        let folder = folder(&[
+            (".config/logue/config.toml", machine.settings),
+            ("p.md", "<user>x</user>\n"),
+        ]);
+        let server = ModelServer::start(machine.replies, Delivery::Whole).unwrap();
+        let with = |arguments: &[&str]| -> Ran {
+            let mut command = logue(folder.path());
+            command.env("OPENAI_BASE_URL", server.base_url());
+            command.envs(machine.key.map(|key| ("OPENAI_API_KEY", key)));
+            command
+                .args(arguments)
+                .args(machine.model)
+                .output()
+                .unwrap()
+                .into()
+        };
+        let doctor = with(&["doctor", "--json"]);
+        let expected = if machine.is_well { 0 } else { 8 };
+        assert_eq!(doctor.status, expected, "{name}: {}", doctor.stdout);
+        let ran = with(&["run", "--no-save", "p.md"]);
+        assert_eq!(ran.status == 0, machine.is_well, "{name}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_dead_server_and_a_missing_key_fail_in_doctor_and_run() {
+    let server = serving(&[]);
+    let url = server.base_url();
+    drop(server);
+    let folder = folder(&[("p.md", "<user>x</user>\n")]);
+    for (arguments, status) in [
+        (&["-m", "m", "--base-url", &url][..], 4),
+        (&["-m", "gpt-4o"], 3),
+        (&["-m", "anthropic:c"], 3),
+    ] {
+        let doctor = run(folder.path(), ["doctor"].iter().chain(arguments));
+        assert_eq!(doctor.status, 8, "{arguments:?}: {}", doctor.stdout);
+        let command = ["run", "--no-save", "--retries", "0", "p.md"];
+        let ran = run(folder.path(), command.iter().chain(arguments));
+        assert_eq!(ran.status, status, "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_settings_that_fix_writes_answer_a_question() {
+    let list = r#"{"data":[{"id":"embed-x"},{"id":"m","owned_by":"vllm"}]}"#;
+    let version = r#"{"version":"0.9.1"}"#;
+    let reply = |body: &str| Reply::Status(200, Vec::new(), body.to_owned());
+    let replies = vec![
+        reply(list),
+        reply(version),
+        reply(list),
+        reply(version),
+        Reply::Answer(Answer::text("fine")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let url = server.base_url();
+    let host = url.trim_start_matches("http://").trim_end_matches("/v1");
+    let with = |arguments: &[&str]| -> Ran {
+        let mut command = logue(folder.path());
+        command.env("OLLAMA_HOST", host).args(arguments);
+        command.output().unwrap().into()
+    };
+    let fixed = with(&["doctor", "--fix"]);
+    assert_eq!(fixed.status, 0, "{}", fixed.stdout);
+    let ran = with(&["ask", "x"]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "fine\n"),
+        "{}{}",
+        fixed.stdout,
+        ran.stderr
+    );
+    let sent = server.received();
+    assert_eq!(sent.last().unwrap().body["model"], "m");
 }
 
 #[test]

@@ -236,6 +236,82 @@ fn a_question_that_was_killed_is_kept_and_asked_again() {
     assert!(shown.stdout.contains(marked), "{}", shown.stdout);
 }
 
+/// A question whose answer was interrupted after "One two".
+fn interrupted_question(folder: &Path, end: impl Fn(&mut Child)) {
+    let gate = Gate::new();
+    let slow = server(&gate);
+    let (mut child, _pipe) = begun(&mut with(folder, &slow, &["ask", "-m", "m", "hello"]));
+    let data = folder.join(".data");
+    wait_until(
+        || "the part was not stored".to_owned(),
+        || {
+            let files = contents(&data);
+            files
+                .iter()
+                .any(|(_, bytes)| bytes.windows(7).any(|part| part == b"One two"))
+        },
+    );
+    end(&mut child);
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_new_question_follows_the_part_of_an_interrupted_answer() {
+    type Interruption = fn(&Path);
+    let ends: [(&str, Interruption); 3] = [
+        ("signal", |folder| {
+            interrupted_question(folder, |child| interrupt(child));
+        }),
+        ("kill", |folder| {
+            interrupted_question(folder, |child| child.kill().unwrap());
+        }),
+        ("broken stream", |folder| {
+            let broken = breaking(text_delta("One two"));
+            let ran = output(folder, &broken, &["ask", "-m", "m", "hello"]);
+            assert_eq!(ran.status, 4, "{}", ran.stderr);
+        }),
+    ];
+    for (end, interrupted) in ends {
+        let folder = folder(&[]);
+        interrupted(folder.path());
+        let next = answering("three");
+        let ran = output(folder.path(), &next, &["ask", "-c", "and now?"]);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "three\n"),
+            "{end}: {}",
+            ran.stderr
+        );
+        assert_eq!(next.received().len(), 1, "{end}: hello is not asked again");
+        let expected = json!([{"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "One two"}, {"role": "user", "content": "and now?"}]);
+        assert_eq!(sent(&next), expected, "{end}");
+        let expected = json!([{"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "One two", "status": "interrupted"},
+            {"role": "user", "content": "and now?"},
+            {"role": "assistant", "content": "three"}]);
+        assert_eq!(
+            history(folder.path(), &question(folder.path())),
+            expected,
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn a_flag_continues_the_interrupted_answer_first() {
+    let folder = folder(&[]);
+    interrupted_question(folder.path(), |child| child.kill().unwrap());
+    let replies = ["One two three", "four"].map(|text| Reply::Answer(Answer::text(text)));
+    let next = ModelServer::start(replies.into(), Delivery::Whole).unwrap();
+    let arguments = ["ask", "-c", "--on-crash", "continue", "and now?"];
+    let ran = output(folder.path(), &next, &arguments);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let first = &next.received()[0].body["messages"];
+    assert_eq!(first, &json!([{"role": "user", "content": "hello"}]));
+    assert_eq!(next.received().len(), 2);
+}
+
 #[test]
 fn a_session_keeps_the_text_after_a_signal() {
     let (gate, folder) = (Gate::new(), folder(&[("p.md", PROMPT)]));

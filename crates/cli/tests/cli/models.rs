@@ -111,13 +111,90 @@ fn a_checkout_cannot_define_aliases() {
     }
 }
 
+#[test]
+fn an_alias_of_an_alias_is_its_model_and_a_circle_is_refused() {
+    let server = ModelServer::start(
+        vec![Reply::Status(400, Vec::new(), "{}".to_owned())],
+        Delivery::Whole,
+    )
+    .unwrap();
+    let chain = "[models]\ndaily = \"fast\"\nfast = \"work:mini\"\nwork = \"responses:\"\n";
+    let own = folder_with_settings(chain);
+    logue(own.path())
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["ask", "-m", "daily", "x"])
+        .output()
+        .unwrap();
+    let sent = server.received();
+    assert!(
+        sent[0].line.starts_with("POST /v1/responses "),
+        "{}",
+        sent[0].line
+    );
+    assert_eq!(sent[0].body["model"], "mini");
+    for (text, names) in [
+        ("a = \"a\"", "a -> a"),
+        ("a = \"b\"\nb = \"a\"", "a -> b -> a"),
+        ("a = \"b:x\"\nb = \"c:\"\nc = \"b:\"", "b -> c -> b"),
+    ] {
+        let own = folder_with_settings(&format!("[models]\n{text}\n"));
+        let ran = run(own.path(), ["ask", "-m", "a", "x"]);
+        assert_eq!(ran.status, 3, "{text}: {}", ran.stderr);
+        let message = format!("aliases name each other: {names}");
+        assert!(ran.stderr.contains(&message), "{text}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn without_a_key_no_server_is_contacted() {
+    let proxy = ModelServer::start(Vec::new(), Delivery::Whole).unwrap();
+    let folder = folder(&[("p.md", "<user>x</user>\n")]);
+    for (model, variable) in [
+        (
+            "gpt-4o",
+            "set OPENAI_API_KEY, or `api_key_env` under [model]",
+        ),
+        (
+            "anthropic:claude-x",
+            "set ANTHROPIC_API_KEY, or `api_key_env` under [model.anthropic]",
+        ),
+    ] {
+        for command in [&["ask", "x"][..], &["run", "--no-save", "p.md"]] {
+            let (first, rest) = command.split_first().unwrap();
+            let ran: Ran = logue(folder.path())
+                .env("HTTPS_PROXY", host_url(&proxy))
+                .args([first, "-m", model])
+                .args(rest)
+                .output()
+                .unwrap()
+                .into();
+            assert_eq!(ran.status, 3, "{}", ran.stderr);
+            for words in [
+                "error[provider_authentication]: no key for https://api.",
+                variable,
+                "a local server: logue",
+                "-m echo: ",
+            ] {
+                assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+            }
+        }
+    }
+    assert!(proxy.received().is_empty());
+    let listed = run(folder.path(), ["sessions", "list", "--json"]);
+    assert_eq!(listed.stdout, "");
+}
+
+fn host_url(server: &ModelServer) -> String {
+    format!("http://{}", host(server))
+}
+
 fn folder_with_settings(text: &str) -> tempfile::TempDir {
     folder(&[(".config/logue/config.toml", text)])
 }
 
 #[test]
 fn a_local_server_is_found_and_becomes_the_first_setting() {
-    let server = listing(8);
+    let server = listing(10);
     let folder = folder(&[]);
     let with_server = |arguments: &[&str]| -> Ran {
         logue(folder.path())
@@ -135,6 +212,18 @@ fn a_local_server_is_found_and_becomes_the_first_setting() {
     assert_eq!(asked.status, 3);
     let command = format!("logue ask -m gpt-oss-20b --base-url {url}");
     assert!(asked.stderr.contains(&command), "{}", asked.stderr);
+    std::fs::write(folder.path().join("my p.md"), "<user>x</user>\n").unwrap();
+    let ran = with_server(&["run", "my p.md"]);
+    assert_eq!(ran.status, 3);
+    for words in [
+        format!("vLLM 0.9.1 runs here: logue run -m gpt-oss-20b --base-url {url} 'my p.md'"),
+        "OPENAI_API_KEY=… logue run -m gpt-4o-mini 'my p.md'".to_owned(),
+        "logue run -m echo: 'my p.md'".to_owned(),
+        "`logue doctor --fix` writes that server into your settings".to_owned(),
+    ] {
+        assert!(ran.stderr.contains(&words), "{words}: {}", ran.stderr);
+    }
+    std::fs::remove_file(folder.path().join("my p.md")).unwrap();
     let doctor = with_server(&["doctor"]);
     assert!(
         doctor

@@ -130,7 +130,7 @@ fn what_cannot_be_asked_is_refused_before_a_session_exists() {
         (
             &["ask", "-m", "echo:", "-a", "x.bin", "x"],
             3,
-            "neither text nor a known image",
+            "neither text, a PDF nor a known image",
         ),
         (
             &["ask", "-m", "echo:", "--tool", "read_fil", "x"],
@@ -234,6 +234,80 @@ fn a_saved_question_is_a_prompt_that_asks_the_same() {
     assert_eq!(ask(folder.path(), &server, &arguments).status, 3);
     assert_eq!(std::fs::read(folder.path().join("q.md")).unwrap(), before);
     assert_eq!(server.received().len(), 2);
+}
+
+#[test]
+fn a_saved_question_keeps_its_images() {
+    let image = |bytes: &[u8]| Reply::Body("image/png", bytes.to_vec());
+    let pages = ModelServer::start(vec![image(PNG)], Delivery::Whole).unwrap();
+    let address = pages.base_url().replace("/v1", "/plot");
+    let cases: &[(&[&str], &str, &str)] = &[
+        // An image below the file is named, and others are in the file.
+        (&["-a", "p.png", "what?"], "q.md", "src=\"p.png\" local"),
+        (&["-a", "p.png"], "q.md", "<user><img"),
+        (&["-a", "p.png", "what?"], "sub/q.md", "data:image/png"),
+        (
+            &["-a", "p.png", "-a", "sub/q.png", "what?"],
+            "q.md",
+            "sub/q.png",
+        ),
+        (&["-a", &address, "what?"], "q.md", "data:image/png"),
+    ];
+    for (arguments, file, expected) in cases {
+        let folder = folder(&[("sub/x", "")]);
+        for name in ["p.png", "sub/q.png"] {
+            std::fs::write(folder.path().join(name), PNG).unwrap();
+        }
+        let server = serve(&["one", "two"]);
+        let saving = ["ask", "-m", "m", "-s", "Be brief.", "--save", file];
+        let ran = ask(folder.path(), &server, &[&saving, *arguments].concat());
+        assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
+        let saved = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(saved.contains(expected), "{arguments:?}: {saved}");
+        let ran = ask(folder.path(), &server, &["run", "--no-save", file]);
+        assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
+        let received = server.received();
+        assert_eq!(received[0].body, received[1].body, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_continued_question_saves_the_conversation_so_far() {
+    let folder = folder(&[]);
+    std::fs::write(folder.path().join("p.png"), PNG).unwrap();
+    let call = Answer::text("Let me see.").with_call("c1", "read_dir", "{\"path\":\".\"}");
+    let replies = vec![
+        Reply::Answer(call),
+        Reply::Answer(Answer::text("An </user> |RAW image.")),
+        Reply::Answer(Answer::text("Because.")),
+        Reply::Answer(Answer::text("Because.")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let first = [
+        "ask",
+        "-m",
+        "m",
+        "-s",
+        "Be {{brief}}.",
+        "--tool",
+        "read_dir",
+        "-a",
+        "p.png",
+        "what?",
+    ];
+    let ran = ask(folder.path(), &server, &first);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = ask(
+        folder.path(),
+        &server,
+        &["ask", "-c", "--save", "q.md", "why?"],
+    );
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let ran = ask(folder.path(), &server, &["run", "--no-save", "q.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let received = server.received();
+    assert_eq!(received.len(), 4);
+    assert_eq!(received[2].body, received[3].body);
 }
 
 #[test]

@@ -717,6 +717,24 @@ fn words_find_the_messages_of_all_sessions() {
         assert!(none.stderr.contains("no message contains these words"));
     }
     assert_eq!(search(&["--", "-"]).status, 2);
+    // Four messages contain a word with `t`; a limit says that there are more.
+    let all = search(&["t*", "--json"]);
+    let count = all.stdout.lines().count();
+    assert!(
+        count > 2 && !all.stdout.contains("\"more\""),
+        "{}",
+        all.stdout
+    );
+    let cut = search(&["t*", "--limit", "2"]);
+    assert_eq!(cut.stdout.lines().count(), 3, "{}", cut.stdout);
+    let expected = "more messages contain these words; --limit 20 prints up to 20\n";
+    assert_eq!((cut.status, cut.stderr.as_str()), (0, expected));
+    let cut = search(&["t*", "--limit", "2", "--json"]);
+    let lines = events(&cut.stdout);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[2], json!({"more": true, "limit": 2}));
+    let exact = search(&["t*", "--limit", &count.to_string()]);
+    assert_eq!(exact.stderr, "", "nothing more matches");
     let removed = run(folder.path(), ["sessions", "rm", "--yes", "s"]);
     assert_eq!(removed.status, 0, "{}", removed.stderr);
     assert_eq!(

@@ -182,7 +182,7 @@ impl<R: BufRead> List<R> {
 }
 
 /// Returns valid messages from their JSON form.
-pub(super) fn typed(messages: &[Value]) -> Result<Vec<ChatMessage>, CliError> {
+pub(crate) fn typed(messages: &[Value]) -> Result<Vec<ChatMessage>, CliError> {
     let messages = messages.iter().enumerate();
     messages
         .map(|(index, value)| {

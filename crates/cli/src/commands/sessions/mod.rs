@@ -4,7 +4,7 @@ mod audit;
 mod backup;
 mod branch;
 mod copy;
-mod exported;
+pub(crate) mod exported;
 mod import;
 mod list;
 mod outcomes;
@@ -12,7 +12,7 @@ mod prune;
 mod recover;
 mod retry;
 mod search;
-mod show;
+pub(crate) mod show;
 mod steps;
 mod verify;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use logue_harness::Timestamp;
 use logue_harness::store::{SessionFilter, SharedStore};
 use logue_message::ChatMessage;
-use logue_source::escape_line;
+use logue_source::{ColorMode, escape_line};
 use logue_store::{SearchHit, SearchIndex};
 use serde_json::json;
 
@@ -77,8 +77,10 @@ pub(super) async fn search(store: SharedStore, arguments: &SearchArgs) -> Result
             added.map_err(|error| store_failure(&error))?;
         }
     }
-    let hits = index.find(&words, arguments.limit);
-    let hits = hits.map_err(|error| store_failure(&error))?;
+    let hits = index.find(&words, arguments.limit.saturating_add(1));
+    let mut hits = hits.map_err(|error| store_failure(&error))?;
+    let has_more = hits.len() > arguments.limit;
+    hits.truncate(arguments.limit);
     let changed: BTreeMap<&str, Timestamp> = sessions
         .iter()
         .map(|info| (&*info.session, info.updated_at))
@@ -90,39 +92,72 @@ pub(super) async fn search(store: SharedStore, arguments: &SearchArgs) -> Result
         ));
     }
     let printed = if arguments.json {
-        let lines = hits.iter().map(|hit| {
-            let line = json!({
-                "session_id": hit.session,
-                "message": hit.seq,
-                "role": hit.role,
-                "excerpt": hit.excerpt,
-                "updated_at": changed(hit).0,
-            });
-            format!("{line}\n")
-        });
-        print(&lines.collect::<String>())
+        print(&as_json_lines(
+            &hits,
+            &changed,
+            has_more.then_some(arguments.limit),
+        ))
     } else if hits.is_empty() {
         print_error("no message contains these words\n");
         Ok(())
     } else {
         let style = output_style();
-        let rows: Vec<[String; 4]> = hits
-            .iter()
-            .map(|hit| {
-                [
-                    escape_line(&hit.session).into_owned(),
-                    hit.seq.to_string(),
-                    ago(changed(hit)),
-                    format!("{}: {}", hit.role, escape_line(&hit.excerpt)),
-                ]
-            })
-            .collect();
-        print_styled(&table(COLUMNS, &rows, style), style)
+        print_styled(&as_table(&hits, &changed, style), style)
     };
     ignore_broken_pipe(printed)?;
+    if has_more && !arguments.json {
+        let more = arguments.limit.saturating_mul(5).max(20);
+        print_error(&format!(
+            "more messages contain these words; --limit {more} prints up to {more}\n"
+        ));
+    }
     Ok(if hits.is_empty() {
         Exit::Findings
     } else {
         Exit::Done
     })
+}
+
+fn as_table(
+    hits: &[SearchHit],
+    changed: &dyn Fn(&SearchHit) -> Timestamp,
+    style: ColorMode,
+) -> String {
+    let rows: Vec<[String; 4]> = hits
+        .iter()
+        .map(|hit| {
+            [
+                escape_line(&hit.session).into_owned(),
+                hit.seq.to_string(),
+                ago(changed(hit)),
+                format!("{}: {}", hit.role, escape_line(&hit.excerpt)),
+            ]
+        })
+        .collect();
+    table(COLUMNS, &rows, style)
+}
+
+/// Returns the messages as JSON lines.
+///
+/// The last line names the limit if more messages were found.
+fn as_json_lines(
+    hits: &[SearchHit],
+    changed: &dyn Fn(&SearchHit) -> Timestamp,
+    limit: Option<usize>,
+) -> String {
+    let lines = hits.iter().map(|hit| {
+        json!({
+            "session_id": hit.session,
+            "message": hit.seq,
+            "role": hit.role,
+            "excerpt": hit.excerpt,
+            "updated_at": changed(hit).0,
+        })
+    });
+    let more = limit.map(|limit| json!({"more": true, "limit": limit}));
+    let mut text = String::new();
+    for line in lines.chain(more) {
+        text.push_str(&format!("{line}\n"));
+    }
+    text
 }

@@ -169,7 +169,7 @@ async fn readable(
 }
 
 /// Returns the messages `from..to` of a session's history.
-pub(super) async fn messages(
+pub(crate) async fn messages(
     store: &SharedStore,
     session: &str,
     from: u64,

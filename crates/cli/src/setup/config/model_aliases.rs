@@ -43,8 +43,35 @@ impl ModelAliases {
                     "alias `{name}`: expected a model such as openai:gpt-4o-mini"
                 ));
             }
+            if let Some(names) = self.circle(name) {
+                return fail(format!("aliases name each other: {}", names.join(" -> ")));
+            }
         }
         Ok(())
+    }
+
+    /// Returns the aliases from one back to itself, if they name each other.
+    fn circle(&self, first: &str) -> Option<Vec<String>> {
+        let mut names = vec![first.to_owned()];
+        let mut name = self.next(first)?;
+        while !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+            name = self.next(name)?;
+        }
+        names.push(name.to_owned());
+        // The circle of other aliases is theirs.
+        (name == first).then_some(names)
+    }
+
+    /// Returns the alias that the model of an alias names.
+    fn next(&self, alias: &str) -> Option<&str> {
+        let model = self.0.get(alias)?.get_ref().as_str();
+        if let Some((name, _)) = self.0.get_key_value(model) {
+            return Some(name);
+        }
+        let (prefix, _) = model.split_once(':')?;
+        let (name, full) = self.0.get_key_value(prefix)?;
+        full.get_ref().ends_with(':').then_some(name)
     }
 
     /// Returns the aliases with their models.

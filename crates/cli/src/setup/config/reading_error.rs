@@ -39,12 +39,14 @@ fn plain(message: &str, path: &[String]) -> String {
         }
         let (name, expected) = unknown.split_once(", expected ").unwrap_or((unknown, ""));
         let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+        let near = chatmd::suggest(key, names.iter().copied());
+        let near = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
         let names = names.join(", ");
         return if tables.is_empty() {
-            format!("unknown key {name}; tables of the file are {names}")
+            format!("unknown key {name}{near}; tables of the file are {names}")
         } else {
             format!(
-                "unknown key {name}; keys of [{}] are {names}",
+                "unknown key {name}{near}; keys of [{}] are {names}",
                 tables.join(".")
             )
         };
@@ -145,7 +147,7 @@ mod tests {
             ),
             (
                 "[model]\nharmony = { promt = 1 }\n",
-                "unknown key `promt`; keys of [model.harmony] are prompt, server",
+                "unknown key `promt` (did you mean `prompt`?); keys of [model.harmony] are prompt, server",
             ),
             (
                 "[run]\nmax_requests = 0\n",

@@ -180,9 +180,21 @@ impl ModelSettings {
 
     /// Returns the model that an alias denotes, and `None` for other names.
     ///
-    /// A model that is itself an alias is not looked up again. The alias of a model that ends with `:`
-    /// is a prefix: with `work = "openai:"`, `work:gpt-4o` denotes `openai:gpt-4o`.
+    /// An alias of an alias denotes the model of that. The alias of a model that ends with `:` is a
+    /// prefix: with `work = "openai:"`, `work:gpt-4o` denotes `openai:gpt-4o`.
     pub(crate) fn alias(&self, name: &str) -> Option<String> {
+        let mut model = self.alias_once(name)?;
+        // The settings were checked, so no alias leads back to itself.
+        for _ in 0..self.aliases.len() {
+            match self.alias_once(&model) {
+                Some(next) => model = next,
+                None => break,
+            }
+        }
+        Some(model)
+    }
+
+    fn alias_once(&self, name: &str) -> Option<String> {
         if let Some(model) = self.aliases.get(name) {
             return Some(model.clone());
         }

@@ -1,24 +1,29 @@
 //! The files and pages that accompany a question.
 
+mod files;
+pub(crate) mod pdf;
+
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use logue_agent::{into_text, read_all, read_bytes};
 use logue_message::{ChatMessage, ContentBlock, image_media_type};
-use logue_source::DiagnosticCode;
+use logue_pdf::is_pdf;
+use logue_source::{DiagnosticCode, escape_line};
 use logue_tools::HostRule;
 
 use crate::exit::CliError;
 use crate::setup::failures::source_failure;
 use crate::setup::network::fetcher;
 use crate::setup::settings::Settings;
+use crate::terminal::print_error;
 
-/// The maximum number of files that one pattern may name.
-const MAX_FILES: usize = 1000;
-/// The maximum size of all attachments.
+/// The maximum size of all attached files.
 const MAX_BYTES: usize = 32 << 20;
+/// The number of omitted files that a warning names.
+const NAMED: usize = 10;
 
 /// A question with its attachments.
 #[derive(Debug, Default)]
@@ -61,9 +66,11 @@ impl Asked {
                 self.page(name, hosts, settings).await?;
                 continue;
             }
-            for file in files(name)? {
+            let found = files::files(name)?;
+            let mut omitted = Vec::new();
+            for file in &found.files {
                 let shown = file.display().to_string();
-                let bytes = read_bytes(&file).map_err(|error| source_failure(&error))?;
+                let bytes = read_bytes(file).map_err(|error| source_failure(&error))?;
                 size += bytes.len();
                 if size > MAX_BYTES {
                     let message = format!("{shown}: the attachments are larger than 32 MiB");
@@ -72,32 +79,41 @@ impl Asked {
                         CliError::user(code, message).with_help("attach fewer or smaller files")
                     );
                 }
-                self.file(shown, bytes)?;
+                if found.is_pattern && is_binary(&bytes) {
+                    omitted.push(shown);
+                    continue;
+                }
+                self.file(shown, bytes).await?;
             }
+            report_omitted(name, &omitted, found.files.len())?;
         }
         Ok(())
     }
 
     /// Adds the content of a file.
-    fn file(&mut self, name: String, bytes: Vec<u8>) -> Result<(), CliError> {
+    async fn file(&mut self, name: String, bytes: Vec<u8>) -> Result<(), CliError> {
+        if is_pdf(&bytes) {
+            let text = pdf::text_of(&name, &bytes).await?;
+            self.push(&named_text(&name, "", &text));
+            return Ok(());
+        }
         if let Some(media_type) = image_media_type(&bytes) {
             let image = ContentBlock::inline_image(media_type, STANDARD.encode(bytes));
             self.images.push((name, image));
             return Ok(());
         }
         if bytes.contains(&0) {
-            let message = format!("{name}: neither text nor a known image");
+            let message = format!("{name}: neither text, a PDF nor a known image");
             let code = DiagnosticCode::SourceNotUtf8.as_str();
-            return Err(
-                CliError::user(code, message).with_help("attach text, PNG, JPEG, GIF or WebP")
-            );
+            return Err(CliError::user(code, message)
+                .with_help("attach text, a PDF, PNG, JPEG, GIF or WebP"));
         }
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-        self.push(&named_text(&name, &text));
+        self.push(&named_text(&name, language(&name), &text));
         Ok(())
     }
 
-    /// Fetches a page or an image; naming its address allows its host.
+    /// Fetches a page, a PDF or an image; naming its address allows its host.
     async fn page(
         &mut self,
         address: &str,
@@ -119,17 +135,20 @@ impl Asked {
             let failure = CliError::user(code, error.message);
             error.help.into_iter().fold(failure, CliError::with_help)
         })?;
+        if is_pdf(&fetched.bytes) {
+            return self.file(address.to_owned(), fetched.bytes).await;
+        }
         if fetched.is_html() {
             let options = logue_html::HtmlOptions::new().with_base(fetched.url.as_str());
             let page = logue_html::to_markdown(&fetched.text(), &options);
-            self.push(&named_text(address, &page.text));
+            self.push(&named_text(address, language(address), &page.text));
             return Ok(());
         }
         if fetched.is_text() {
-            self.push(&named_text(address, &fetched.text()));
+            self.push(&named_text(address, language(address), &fetched.text()));
             return Ok(());
         }
-        self.file(address.to_owned(), fetched.bytes)
+        self.file(address.to_owned(), fetched.bytes).await
     }
 }
 
@@ -153,42 +172,54 @@ fn is_address(name: &str) -> bool {
     })
 }
 
-/// Returns the files that a path or pattern names, in the order of their names.
-fn files(name: &str) -> Result<Vec<PathBuf>, CliError> {
-    let path = Path::new(name);
-    if path.exists() || !name.contains(['*', '?', '[']) {
-        return Ok(vec![path.to_owned()]);
+/// Returns whether a file is neither text nor of another known kind.
+fn is_binary(bytes: &[u8]) -> bool {
+    let is_known = is_pdf(bytes) || image_media_type(bytes).is_some();
+    !is_known && (bytes.contains(&0) || std::str::from_utf8(bytes).is_err())
+}
+
+/// Warns of the files that a pattern named and that are not attached.
+fn report_omitted(pattern: &str, omitted: &[String], found: usize) -> Result<(), CliError> {
+    if omitted.is_empty() {
+        return Ok(());
     }
-    let refused = |message: String| CliError::user(DiagnosticCode::SourceRead.as_str(), message);
-    let found = glob::glob(name).map_err(|error| refused(format!("`{name}`: {error}")))?;
-    let mut files = Vec::new();
-    for file in found {
-        let file = file.map_err(|error| refused(error.to_string()))?;
-        if file.is_file() {
-            files.push(file);
-        }
-        if files.len() > MAX_FILES {
-            let message = format!("`{name}` names more than {MAX_FILES} files");
-            return Err(refused(message).with_help("choose a narrower pattern"));
-        }
+    let mut names = omitted
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if omitted.len() > NAMED {
+        names.push_str(&format!(" and {} more", omitted.len() - NAMED));
     }
-    if files.is_empty() {
-        return Err(refused(format!("no file fits `{name}`"))
-            .with_help("check the pattern; `**` stands for any directories"));
+    let names = escape_line(&names);
+    if omitted.len() == found {
+        let message = format!("`{pattern}` names only binary files: {names}");
+        let code = DiagnosticCode::SourceNotUtf8.as_str();
+        return Err(
+            CliError::user(code, message).with_help("attach text, a PDF, PNG, JPEG, GIF or WebP")
+        );
     }
-    Ok(files)
+    print_error(&format!(
+        "warning: binary files are not attached: {names}\n"
+    ));
+    Ok(())
+}
+
+/// Returns the language of a fence for a file.
+fn language(name: &str) -> &str {
+    let extension = Path::new(name).extension().and_then(|kind| kind.to_str());
+    extension.unwrap_or_default()
 }
 
 /// Returns a text in a fence, below its name.
-fn named_text(name: &str, text: &str) -> String {
+fn named_text(name: &str, language: &str, text: &str) -> String {
     let longest = text
         .lines()
         .map(str::trim_start)
         .map(|line| line.len() - line.trim_start_matches('`').len())
         .max();
     let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
-    let language = Path::new(name).extension().and_then(|kind| kind.to_str());
-    let language = language.unwrap_or_default();
     let end = if text.ends_with('\n') || text.is_empty() {
         ""
     } else {
