@@ -43,6 +43,7 @@ mod harmony_read;
 mod header;
 mod history_read;
 mod images;
+mod long_values;
 mod messages_read;
 mod messages_write;
 mod node;

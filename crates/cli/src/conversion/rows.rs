@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use logue_source::{Diagnostic, DiagnosticCode, Origin, Source, Span};
+use memchr::memmem;
 use openchatml::Transcript;
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, UnknownShape};
@@ -162,9 +163,7 @@ pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
 /// Returns the text of a line `{"text": …}`.
 pub(crate) fn text_of(line: &[u8]) -> Option<String> {
     // Almost every other row has no such key at any depth, and is not parsed for it.
-    let may_have_key = memchr::memmem::find(line, b"\"text\"").is_some()
-        || memchr::memmem::find(line, b"\\u").is_some();
-    if !may_have_key {
+    if memmem::find(line, b"\"text\"").is_none() && !has_escaped_letter(line) {
         return None;
     }
     let mut row = serde_json::Deserializer::from_slice(line);
@@ -174,6 +173,12 @@ pub(crate) fn text_of(line: &[u8]) -> Option<String> {
         Value::String(text) => Some(text),
         _ => None,
     }
+}
+
+/// Returns whether a letter of `text` may be spelled as an escape.
+fn has_escaped_letter(line: &[u8]) -> bool {
+    let mut escapes = memmem::find_iter(line, b"\\u00");
+    escapes.any(|at| matches!(line.get(at + 4..at + 6), Some(b"74" | b"65" | b"78")))
 }
 
 /// Takes the last value of the key `text`, as a map does.

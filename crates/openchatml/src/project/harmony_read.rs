@@ -136,8 +136,8 @@ impl Messages {
     /// The message as openai-harmony reads it.
     fn own(&mut self, node: Node<'_>, object: &Object<'_>) -> Result<RenderMessage, ()> {
         let entries = object.entries.iter();
-        let own = entries.filter(|(_, key, _)| OWN.contains(&key.as_str()));
-        let own = own.map(|(_, key, value)| (key.clone(), value.value().unwrap_or_default()));
+        let own = entries.filter(|(_, key, _)| OWN.contains(&&**key));
+        let own = own.map(|(_, key, value)| (key.to_string(), value.value().unwrap_or_default()));
         let own: Map<String, Value> = own.collect();
         serde_json::from_value(Value::Object(own)).map_err(|error| {
             let text = format!("this is not a message of openai-harmony: {error}");

@@ -1,7 +1,5 @@
 //! The document header in JSON, and where the messages of a document are.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value};
 
 use super::node::{Kind, Node};
@@ -12,6 +10,7 @@ use super::tools::{self, ToolShape};
 use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::{HeaderBuf, Transcript};
 use crate::loss::LossKind;
+use crate::syntax::json::{PushJson, push_string};
 
 /// The key of the messages in data sets.
 const CONVERSATIONS: &str = "conversations";
@@ -85,7 +84,7 @@ pub(super) fn open<'t>(
     let is_request = !own_header && keys.first() != Some(&CONVERSATIONS);
     let declaring = tools::read(&object, shape, reading);
     for (_, key, value) in &object.entries {
-        let is_read = keys.contains(&key.as_str()) || declaring == Some(key.as_str());
+        let is_read = keys.contains(&&**key) || declaring == Some(&**key);
         if is_read || value.kind() == Kind::Null {
             continue;
         }
@@ -146,7 +145,7 @@ fn read_header(node: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) {
         return;
     };
     for (_, key, value) in &object.entries {
-        match (key.as_str(), value.kind()) {
+        match (&**key, value.kind()) {
             ("version" | "model" | "generation_settings", Kind::Null) => {}
             ("version", _) => {
                 header.version = reading.must_be_text(*value, "version").unwrap_or_default();
@@ -271,7 +270,7 @@ pub(super) fn lay_out(
     beside: &Map<String, Value>,
     key: &str,
     wrapped: bool,
-    messages: &[impl std::fmt::Display],
+    messages: &[impl PushJson],
     options: &ConvertOptions,
 ) {
     let out = &mut writing.text;
@@ -279,9 +278,13 @@ pub(super) fn lay_out(
     if wrapped {
         out.push('{');
         for (name, value) in beside {
-            out.push_str(&format!("{}:{value},", Value::from(name.as_str())));
+            push_string(out, name);
+            out.push(':');
+            value.push_json(out);
+            out.push(',');
         }
-        out.push_str(&format!("{}:", Value::from(key)));
+        push_string(out, key);
+        out.push(':');
     }
     out.push('[');
     for (index, message) in messages.iter().enumerate() {
@@ -291,8 +294,7 @@ pub(super) fn lay_out(
         if !options.line {
             out.push_str("\n  ");
         }
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{message}");
+        message.push_json(out);
     }
     if !options.line && !messages.is_empty() {
         out.push('\n');

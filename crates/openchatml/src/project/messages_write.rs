@@ -18,6 +18,7 @@ use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossKind, LossTarget};
 use crate::messages::{messages_from_frames, messages_in_order};
+use crate::syntax::json::{PushJson, push_string};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
@@ -42,11 +43,15 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
             options,
             losses: &mut writing.losses,
         };
+        if let Some((role, text)) = message.plain() {
+            values.push(Written::Plain(role, text));
+            continue;
+        }
         let value = message.value(&mut tools);
         // Of a message that was reasoning only, nothing that may be sent is left.
         let has_fields = ["tool_calls", "reasoning_content"].map(|key| value.get(key).is_some());
         if has_fields.contains(&true) || !value["content"].is_null() {
-            values.push(value);
+            values.push(Written::Value(value));
         }
     }
     header::lay_out(&mut writing, &beside, "messages", false, &values, options);
@@ -153,6 +158,28 @@ pub(super) fn dropped_empty(frames: &[FrameBuf]) -> BTreeSet<usize> {
     dropped
 }
 
+/// A message that is laid out.
+enum Written<'m> {
+    /// Its role and text.
+    Plain(&'static str, &'m str),
+    Value(Value),
+}
+
+impl PushJson for Written<'_> {
+    fn push_json(&self, out: &mut String) {
+        match self {
+            Self::Plain(role, text) => {
+                out.push_str("{\"role\":");
+                push_string(out, role);
+                out.push_str(",\"content\":");
+                push_string(out, text);
+                out.push('}');
+            }
+            Self::Value(value) => value.push_json(out),
+        }
+    }
+}
+
 struct Message<'m, 'w> {
     index: usize,
     source: &'m ChatMessage,
@@ -161,6 +188,31 @@ struct Message<'m, 'w> {
 }
 
 impl<'m> Message<'m, '_> {
+    /// Returns the role and text of a message that has nothing else.
+    fn plain(&self) -> Option<(&'static str, &'m str)> {
+        let ChatMessage {
+            content: Content::Text(text),
+            tool_calls,
+            tool_call_id: None,
+            name: None,
+            phase: None,
+            interrupted: false,
+            ..
+        } = self.source
+        else {
+            return None;
+        };
+        tool_calls.is_empty().then(|| (self.role(), text.as_str()))
+    }
+
+    fn role(&self) -> &'static str {
+        if self.source.developer {
+            "developer"
+        } else {
+            self.source.role.as_str()
+        }
+    }
+
     fn value(&mut self, tools: &mut BTreeMap<&'m str, &'m str>) -> Value {
         let message = self.source;
         let mut object = Map::new();
@@ -170,12 +222,7 @@ impl<'m> Message<'m, '_> {
         if message.phase.is_some() {
             self.note(LossKind::AttributeDropped, PHASE);
         }
-        let role = if message.developer {
-            "developer"
-        } else {
-            message.role.as_str()
-        };
-        object.insert("role".into(), role.into());
+        object.insert("role".into(), self.role().into());
         self.reasoning(&mut object);
         object.insert("content".into(), self.content());
         if !message.tool_calls.is_empty() {

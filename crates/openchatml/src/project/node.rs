@@ -4,17 +4,25 @@
 //! of a call letter by letter. So nothing is built: the text is checked against the grammar once,
 //! and a value is then read in place, one level at a time. Nothing here recurses.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
+use super::long_values::LongValues;
 use crate::syntax::json;
 
 /// A value of a text that is known to be JSON.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'t> {
-    text: &'t [u8],
-    span: Span,
+    /// The part of the document that is known to be JSON.
+    text: &'t str,
+    /// The offset of `text` in the document.
+    base: usize,
+    /// The place in `text`.
+    start: usize,
+    end: usize,
+    long: &'t LongValues,
 }
 
 /// The kind of a value, by its first byte.
@@ -36,22 +44,12 @@ impl<'t> Node<'t> {
             Some(rest) if part.start == 0 => rest,
             _ => bytes,
         };
-        let start = part.end.min(text.len()) - bytes.len();
-        if let Err(error) = std::str::from_utf8(bytes) {
-            let at = start + error.valid_up_to();
-            let end = at + error.error_len().unwrap_or(1);
-            return Err(Box::new(
-                Diagnostic::error(
-                    DiagnosticCode::SourceNotUtf8,
-                    "the JSON is not valid UTF-8",
-                    Span::new(at, end),
-                )
-                .with_expected("UTF-8 text")
-                .with_help("save the file as UTF-8"),
-            ));
-        }
+        let base = part.end.min(text.len()) - bytes.len();
+        let Ok(text) = simdutf8::basic::from_utf8(bytes) else {
+            return Err(Box::new(not_utf8(bytes, base)));
+        };
         if let Some(error) = json::find_error(bytes) {
-            let at = start + error.offset;
+            let at = base + error.offset;
             let end = (at + 1).min(part.end).max(at);
             return Err(Box::new(
                 Diagnostic::error(
@@ -64,11 +62,12 @@ impl<'t> Node<'t> {
             ));
         }
         // The text is one value, so it ends where the white space after it begins.
-        let skipped = bytes.len() - bytes.trim_ascii_start().len();
-        let end = start + bytes.trim_ascii_end().len();
         Ok(Self {
             text,
-            span: Span::new(start + skipped, end),
+            base,
+            start: bytes.len() - bytes.trim_ascii_start().len(),
+            end: bytes.trim_ascii_end().len(),
+            long: LongValues::NONE,
         })
     }
 
@@ -100,17 +99,22 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// The value, whose parts are found faster.
+    pub(super) fn with_long(self, long: &'t LongValues) -> Self {
+        Self { long, ..self }
+    }
+
     pub(super) const fn span(self) -> Span {
-        self.span
+        Span::new(self.base + self.start, self.base + self.end)
     }
 
     /// The value as it is spelled.
     pub(super) fn spelled(self) -> &'t str {
-        std::str::from_utf8(self.span.bytes(self.text)).unwrap_or_default()
+        self.text.get(self.start..self.end).unwrap_or_default()
     }
 
     pub(super) fn kind(self) -> Kind {
-        match self.text.get(self.span.start) {
+        match self.text.as_bytes().get(self.start) {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,
             Some(b'"') => Kind::String,
@@ -122,15 +126,13 @@ impl<'t> Node<'t> {
     /// The text of a string. `None` for other values, and for a string that holds half of a
     /// surrogate pair, which is not text.
     pub(super) fn string(self) -> Option<String> {
-        if self.kind() != Kind::String {
-            return None;
-        }
-        let spelled = self.spelled();
-        if memchr::memchr(b'\\', spelled.as_bytes()).is_some() {
-            return serde_json::from_str(spelled).ok();
-        }
-        let text = spelled.strip_prefix('"')?.strip_suffix('"')?;
-        Some(text.to_owned())
+        self.unescaped().map(Cow::into_owned)
+    }
+
+    /// The text of a string as [`Self::string`], borrowed if it has no escape.
+    pub(super) fn unescaped(self) -> Option<Cow<'t, str>> {
+        let text = self.spelled().strip_prefix('"')?.strip_suffix('"')?;
+        json::unescaped(text)
     }
 
     /// The value as data.
@@ -141,12 +143,11 @@ impl<'t> Node<'t> {
     /// The items of an array; none for other values.
     pub(super) fn items(self) -> Items<'t> {
         Items {
-            text: self.text,
+            of: self,
             at: match self.kind() {
-                Kind::Array => self.span.start + 1,
-                _ => self.span.end,
+                Kind::Array => self.start + 1,
+                _ => self.end,
             },
-            end: self.span.end,
         }
     }
 
@@ -157,25 +158,27 @@ impl<'t> Node<'t> {
         }
         let mut entries = Vec::new();
         let mut parts = Items {
-            at: self.span.start + 1,
-            ..self.items()
+            at: self.start + 1,
+            of: self,
         };
         while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            entries.push((key, key.string().unwrap_or_default(), value));
+            entries.push((key, key.unescaped().unwrap_or_default(), value));
         }
         Some(Object {
-            span: self.span,
+            span: self.span(),
             entries,
         })
     }
 }
 
+/// Key, its text, value.
+type Entry<'t> = (Node<'t>, Cow<'t, str>, Node<'t>);
+
 /// The entries of an object, in order.
 #[derive(Clone)]
 pub(super) struct Object<'t> {
     pub(super) span: Span,
-    /// Key, its text, value.
-    pub(super) entries: Vec<(Node<'t>, String, Node<'t>)>,
+    pub(super) entries: Vec<Entry<'t>>,
 }
 
 impl<'t> Object<'t> {
@@ -191,7 +194,7 @@ impl<'t> Object<'t> {
         // Almost every object is small.
         if self.entries.len() <= 8 {
             let mut entries = self.entries.iter().enumerate();
-            let is_earlier = |(index, (_, name, _)): &(usize, &(Node<'t>, String, Node<'t>))| {
+            let is_earlier = |(index, (_, name, _)): &(usize, &Entry<'t>)| {
                 let mut before = self.entries.iter().take(*index);
                 before.any(|(_, earlier, _)| earlier == name)
             };
@@ -200,34 +203,39 @@ impl<'t> Object<'t> {
         let mut seen = BTreeSet::new();
         let mut entries = self.entries.iter();
         entries
-            .find(|(_, name, _)| !seen.insert(name.as_str()))
+            .find(|(_, name, _)| !seen.insert(&**name))
             .map(|(key, _, _)| *key)
     }
 }
 
 /// The values of an array, or keys and values of an object in turn.
 pub(super) struct Items<'t> {
-    text: &'t [u8],
+    of: Node<'t>,
     at: usize,
-    end: usize,
 }
 
 impl<'t> Iterator for Items<'t> {
     type Item = Node<'t>;
 
     fn next(&mut self) -> Option<Node<'t>> {
-        let rest = self.text.get(self.at..self.end)?;
+        let Node {
+            text, base, long, ..
+        } = self.of;
+        let text = text.as_bytes();
+        let rest = text.get(self.at..self.of.end)?;
         let between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':');
         let skipped = rest.iter().position(|byte| !between(byte))?;
         let start = self.at + skipped;
-        if matches!(self.text.get(start), Some(b']' | b'}')) {
-            self.at = self.end;
+        if matches!(text.get(start), Some(b']' | b'}')) {
+            self.at = self.of.end;
             return None;
         }
-        self.at = skip_value(self.text, start);
+        let known = long.end(base + start).map(|end| end - base);
+        self.at = known.unwrap_or_else(|| skip_value(text, start));
         Some(Node {
-            text: self.text,
-            span: Span::new(start, self.at),
+            start,
+            end: self.at,
+            ..self.of
         })
     }
 }
@@ -264,7 +272,7 @@ fn skip_value(text: &[u8], start: usize) -> usize {
 }
 
 /// The end of the string that begins at `start`.
-fn skip_string(text: &[u8], start: usize) -> usize {
+pub(super) fn skip_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = text
         .get(at..)
@@ -277,4 +285,20 @@ fn skip_string(text: &[u8], start: usize) -> usize {
         at += 2;
     }
     text.len()
+}
+
+/// The first bytes that are not UTF-8, as an error.
+fn not_utf8(bytes: &[u8], base: usize) -> Diagnostic {
+    let (at, length) = match std::str::from_utf8(bytes) {
+        Ok(_) => (0, 0),
+        Err(error) => (error.valid_up_to(), error.error_len().unwrap_or(1)),
+    };
+    let start = base + at;
+    Diagnostic::error(
+        DiagnosticCode::SourceNotUtf8,
+        "the JSON is not valid UTF-8",
+        Span::new(start, start + length),
+    )
+    .with_expected("UTF-8 text")
+    .with_help("save the file as UTF-8")
 }

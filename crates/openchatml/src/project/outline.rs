@@ -196,7 +196,7 @@ fn of_row(node: Node<'_>, keys: &mut Vec<String>) -> Option<(JsonFormat, bool)> 
     *keys = object
         .entries
         .iter()
-        .map(|(_, key, _)| key.clone())
+        .map(|(_, key, _)| key.to_string())
         .collect();
     if object.get("header").is_some() {
         return Some((JsonFormat::Json, true));
@@ -314,7 +314,7 @@ fn of_messages<'t>(
         *keys = first
             .entries
             .iter()
-            .map(|(_, key, _)| key.clone())
+            .map(|(_, key, _)| key.to_string())
             .collect();
     }
     let is_harmony = |(_, message): &(Node<'t>, Object<'t>)| {

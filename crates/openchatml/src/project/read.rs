@@ -3,6 +3,7 @@
 use logue_source::Span;
 
 use super::format::{JsonFormat, Projected};
+use super::long_values::LongValues;
 use super::node::Node;
 use super::outline::{recognize_values, unpacked};
 use super::{
@@ -42,6 +43,8 @@ pub fn read_recognized(
     options: &ConvertOptions,
 ) -> Option<(JsonFormat, Vec<Projected>)> {
     let values = Node::values(text, Span::new(0, text.len())).ok()?;
+    let long = LongValues::of(&values);
+    let values: Vec<Node<'_>> = values.iter().map(|node| node.with_long(&long)).collect();
     let format = recognize_values(&values).ok()?;
     Some((format, read_nodes(&values, format, options)))
 }
@@ -62,6 +65,8 @@ pub fn read_all(
             }];
         }
     };
+    let long = LongValues::of(&values);
+    let values: Vec<Node<'_>> = values.iter().map(|node| node.with_long(&long)).collect();
     read_nodes(&values, from, options)
 }
 

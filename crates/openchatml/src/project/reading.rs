@@ -92,7 +92,7 @@ impl Reading {
     /// Notes every key that is not one of `known`.
     pub(super) fn note_unknown(&mut self, object: &Object<'_>, known: &[&str]) {
         for (_, key, value) in &object.entries {
-            if !known.contains(&key.as_str()) && value.kind() != Kind::Null {
+            if !known.contains(&&**key) && value.kind() != Kind::Null {
                 self.note(
                     LossKind::AttributeDropped,
                     format!("the key {key:?} dropped"),

@@ -318,7 +318,7 @@ fn read_row(
     let mut text = String::from("{");
     for (name, word, value) in &object.entries {
         let is_label = label.is_some() && word == LABEL;
-        if !row.used.contains(&word.as_str()) && !is_label {
+        if !row.used.contains(&&**word) && !is_label {
             text.push_str(&format!("{}:{},", name.spelled(), value.spelled()));
         }
     }

@@ -9,7 +9,9 @@
 //! The form has no place for what is hidden and no developer. Private reasoning as `gpt` would be
 //! shown, a developer as `system` would be raised, so both are left out and listed.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde_json::Value;
 
 use super::header;
 use super::tools::ToolShape;
@@ -19,7 +21,7 @@ use crate::convert::{
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::LossKind;
 use crate::messages::{recipient_of, tool_of, types_of};
-use crate::syntax::json::is_json;
+use crate::syntax::json::{PushJson, is_json, push_string};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use logue_message::CallKind;
 
@@ -50,13 +52,10 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
             Ok(from) => {
                 note_losses(frame, &mut writing);
                 let text = match from {
-                    "function_call" => call(frame),
-                    _ => frame.body.clone(),
+                    "function_call" => Cow::Owned(call(frame)),
+                    _ => Cow::Borrowed(frame.body.as_str()),
                 };
-                let mut object = Map::new();
-                object.insert("from".into(), from.into());
-                object.insert("value".into(), text.into());
-                values.push(Value::Object(object));
+                values.push(Written(from, text));
             }
             Err((kind, why)) => writing.note(kind, &format!("left out, because {why}")),
         }
@@ -65,6 +64,19 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     note_implied_ids(&ordered.frames, Pairing::Order, &mut writing.losses);
     header::lay_out(&mut writing, &beside, KEY, true, &values, options);
     writing
+}
+
+/// A speaker and its text.
+struct Written<'f>(&'static str, Cow<'f, str>);
+
+impl PushJson for Written<'_> {
+    fn push_json(&self, out: &mut String) {
+        out.push_str("{\"from\":");
+        push_string(out, self.0);
+        out.push_str(",\"value\":");
+        push_string(out, &self.1);
+        out.push('}');
+    }
 }
 
 /// The speaker of a frame, or the reason that none is allowed.

@@ -3,6 +3,8 @@
 //! The form has no ids, so calls and replies get some in order, and a reply its tool's name. The
 //! other names that data sets use for the speakers are read too.
 
+use std::borrow::Cow;
+
 use super::format::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
@@ -78,7 +80,7 @@ impl Turns {
         self.reading.note_unknown(&object, &["from", "value"]);
         let from = self.reading.required(&object, "from")?;
         let value = self.reading.required(&object, "value")?;
-        match folded(&from).as_str() {
+        match &*folded(&from) {
             "human" | "user" => self.frames.push(FrameBuf::user(value)),
             "gpt" | "assistant" | "model" | "chatgpt" | "bot" => {
                 self.frames.push(FrameBuf::answer(value));
@@ -151,6 +153,9 @@ impl Turns {
 }
 
 /// A speaker as data sets spell it, in one spelling.
-fn folded(from: &str) -> String {
-    from.to_ascii_lowercase().replace('-', "_")
+fn folded(from: &str) -> Cow<'_, str> {
+    if from.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Cow::Borrowed(from);
+    }
+    Cow::Owned(from.to_ascii_lowercase().replace('-', "_"))
 }

@@ -381,8 +381,7 @@ impl Converter<'_> {
         sink: &mut Sink,
     ) -> Result<ControlFlow<()>, CliError> {
         let places = batch.lines.lines.iter();
-        let mut text = String::new();
-        let mut flow = ControlFlow::Continue(());
+        let (mut end, mut flow) = (0, ControlFlow::Continue(()));
         'lines: for ((range, start), line) in places.zip(&batch.converted) {
             let of_line = batch.lines.text.get(range.clone()).unwrap_or_default();
             let which = ConversationRef {
@@ -392,21 +391,16 @@ impl Converter<'_> {
                 start: *start,
                 one_of_many: true,
             };
-            let before = text.len();
             for converted in &line.conversations {
                 self.report.add(which, converted, sink.is_report())?;
-                match &converted.text {
-                    Ok(line) => text.push_str(line),
-                    Err(_) if self.report.policy.strict.is_some() => {
-                        text.truncate(before);
-                        flow = ControlFlow::Break(());
-                        break 'lines;
-                    }
-                    Err(_) => {}
+                if converted.text.is_err() && self.report.policy.strict.is_some() {
+                    flow = ControlFlow::Break(());
+                    break 'lines;
                 }
             }
+            end = line.end;
         }
-        sink.write(&text)?;
+        sink.write(batch.text.get(..end).unwrap_or_default())?;
         Ok(if sink.is_closed() {
             ControlFlow::Break(())
         } else {

@@ -20,12 +20,16 @@ pub(super) struct Writer {
     policy: LossPolicy,
     /// Whether a textual form is written as `{"text": …}`, as in data sets.
     wraps: bool,
+    /// Whether a report contains the texts.
+    is_report: bool,
 }
 
 /// A batch of lines with the conversations of each.
 pub(super) struct ConvertedBatch {
     pub(super) lines: Batch,
     pub(super) converted: Vec<Line>,
+    /// The text of all conversations, unless a report contains it.
+    pub(super) text: String,
 }
 
 /// The conversations of a line: two of a pair of preference, else one.
@@ -33,6 +37,8 @@ pub(super) struct Line {
     /// The text of a line `{"text": …}`, which their diagnostics refer to.
     pub(super) inner: Option<String>,
     pub(super) conversations: Vec<Converted>,
+    /// The end of its text in the text of the batch.
+    pub(super) end: usize,
 }
 
 impl Writer {
@@ -45,6 +51,7 @@ impl Writer {
                 .with_thinking(arguments.keep_reasoning),
             policy: LossPolicy::new(&arguments.losses),
             wraps: false,
+            is_report: false,
         }
     }
 
@@ -55,6 +62,7 @@ impl Writer {
         Self {
             options: self.options.clone().with_line(true),
             wraps: !is_report,
+            is_report,
             ..*self
         }
     }
@@ -95,15 +103,28 @@ impl Writer {
     }
 
     /// Converts a batch of JSON lines.
+    ///
+    /// The texts are joined here, as several threads do this.
     pub(super) fn batch(&self, lines: Batch) -> ConvertedBatch {
-        let texts = lines
-            .lines
-            .iter()
-            .map(|(range, _)| lines.text.get(range.clone()));
-        let converted = texts.map(|text| self.line(text.unwrap_or_default()));
+        let mut converted = Vec::with_capacity(lines.lines.len());
+        let mut text = String::with_capacity(lines.text.len());
+        for (range, _) in &lines.lines {
+            let line = lines.text.get(range.clone()).unwrap_or_default();
+            let mut line = self.line(line);
+            if !self.is_report {
+                for converted in &mut line.conversations {
+                    if let Ok(written) = &mut converted.text {
+                        text.push_str(&std::mem::take(written));
+                    }
+                }
+            }
+            line.end = text.len();
+            converted.push(line);
+        }
         ConvertedBatch {
-            converted: converted.collect(),
             lines,
+            converted,
+            text,
         }
     }
 
@@ -129,6 +150,7 @@ impl Writer {
         Line {
             inner,
             conversations,
+            end: 0,
         }
     }
 
