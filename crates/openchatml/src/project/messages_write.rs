@@ -141,10 +141,12 @@ fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
 /// These are reasoning and preambles, and an answer that joins the text before it.
 pub(super) fn dropped_empty(frames: &[FrameBuf]) -> BTreeSet<usize> {
     let mut dropped = BTreeSet::new();
-    let mut joins = false;
+    // The name of the message that a text of the same name joins.
+    let mut open = None;
     for (index, frame) in frames.iter().enumerate() {
         let answer = frame.effective_channel() == Channel::Final;
         let is_text = frame.role == FrameRole::Assistant && !frame.is_call();
+        let joins = open == Some(frame.name.as_deref());
         if is_text && frame.body.is_empty() && (joins || !answer) {
             dropped.insert(index);
         }
@@ -152,7 +154,8 @@ pub(super) fn dropped_empty(frames: &[FrameBuf]) -> BTreeSet<usize> {
             || frame.channel == Some(Channel::Unknown)
             || (frame.role == FrameRole::User && !answer);
         if !is_left_out {
-            joins = frame.role == FrameRole::Assistant && !(answer && is_text);
+            let is_open = frame.role == FrameRole::Assistant && !(answer && is_text);
+            open = is_open.then_some(frame.name.as_deref());
         }
     }
     dropped
