@@ -12,6 +12,7 @@ mod options;
 mod redact;
 mod retry_after;
 mod server_error;
+mod tls;
 
 pub use capture::RequestCapture;
 pub(crate) use client::{create_client, next_bytes, send};

@@ -15,6 +15,7 @@ mod random;
 mod server;
 pub mod soak;
 mod stalling;
+mod tls;
 
 pub use answer::{Answer, end_of_stream, text_delta};
 pub use completion::{Completion, Wire};
@@ -22,3 +23,4 @@ pub use gate::Gate;
 pub use random::Random;
 pub use server::{Delivery, ModelServer, Received, Reply};
 pub use stalling::{Stall, StallingServer};
+pub use tls::certificate;

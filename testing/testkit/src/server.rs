@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use serde_json::Value;
 
+use crate::tls::{self, Stream};
 use crate::{Answer, Completion, Gate, Random};
 
 /// The chunking of a response.
@@ -60,6 +62,7 @@ pub struct Received {
 /// A running server. It stops when it is dropped.
 #[derive(Debug)]
 pub struct ModelServer {
+    scheme: &'static str,
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     stop: Arc<AtomicBool>,
@@ -74,13 +77,33 @@ impl ModelServer {
     /// # Errors
     /// Returns an error if no port is available.
     pub fn start(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
+        Self::start_with(replies, delivery, None)
+    }
+
+    /// Starts a server with TLS, whose certificate is [`certificate`](crate::certificate).
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_tls(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
+        Self::start_with(replies, delivery, Some(tls::config()?))
+    }
+
+    fn start_with(
+        replies: Vec<Reply>,
+        delivery: Delivery,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> io::Result<Self> {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let received = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let (log, flag) = (Arc::clone(&received), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || serve(&listener, &replies, delivery, &log, &flag));
+        let thread = std::thread::spawn(move || {
+            serve(&listener, &replies, delivery, &log, &flag, tls.as_ref());
+        });
         Ok(Self {
+            scheme,
             address,
             received,
             stop,
@@ -90,7 +113,7 @@ impl ModelServer {
 
     /// Returns the base URL for a client.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}://{}/v1", self.scheme, self.address)
     }
 
     /// Returns the received requests in order.
@@ -119,12 +142,16 @@ fn serve(
     delivery: Delivery,
     log: &Arc<Mutex<Vec<Received>>>,
     stop: &Arc<AtomicBool>,
+    tls: Option<&Arc<ServerConfig>>,
 ) {
     for stream in listener.incoming() {
         if stop.load(Ordering::SeqCst) {
             return;
         }
         let (Ok(stream), replies) = (stream, replies.to_vec()) else {
+            continue;
+        };
+        let Ok(stream) = Stream::new(stream, tls) else {
             continue;
         };
         let (log, stop) = (Arc::clone(log), Arc::clone(stop));
@@ -134,13 +161,12 @@ fn serve(
 }
 
 fn answer(
-    mut stream: TcpStream,
+    mut stream: Stream,
     replies: &[Reply],
     delivery: Delivery,
     log: &Mutex<Vec<Received>>,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    stream.set_nodelay(true)?;
     let request = read_request(&mut stream)?;
     let is_list = request.line.starts_with("GET ") && request.line.contains("/models ");
     let number = {
@@ -236,7 +262,7 @@ fn answer(
 const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
 
-fn send_chunk(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+fn send_chunk(stream: &mut Stream, bytes: &[u8]) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
     }
@@ -273,7 +299,7 @@ fn cut<'a>(
     }
 }
 
-fn read_request(stream: &mut TcpStream) -> io::Result<Received> {
+fn read_request(stream: &mut Stream) -> io::Result<Received> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -96,6 +96,7 @@ mod suspended_server;
 mod telemetry;
 mod terminal;
 mod text_rows;
+mod tls;
 mod tokens;
 mod tool_images;
 mod tools;

@@ -1,12 +1,13 @@
 //! The HTTP client: sending under limits and classification of failures.
 
-use std::sync::OnceLock;
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 
 use super::retry_after::retry_after;
+use super::tls;
 use super::{HttpLimits, ServerError};
 use crate::stream::interrupted;
 use crate::{Category, ProviderError};
@@ -17,30 +18,28 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of bytes of an error response that are read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
+/// The remedy if certificates cannot be verified.
+const CERTIFICATES: &str = "check this machine's CA certificates (package ca-certificates)";
+
 /// Creates a client with a connection pool.
 ///
 /// # Errors
 /// Returns an error if the TLS configuration of the machine is unusable.
 pub(crate) fn create_client(limits: &HttpLimits) -> Result<Client, ProviderError> {
-    static RING: OnceLock<()> = OnceLock::new();
-    RING.get_or_init(|| {
-        // The embedding program may have installed another crypto provider, which then stays.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    });
+    let no_client = |cause: &dyn std::error::Error| {
+        let message = format!("cannot create an HTTP client: {}", with_causes(cause));
+        ProviderError::new(Category::Unavailable, message).with_help(CERTIFICATES)
+    };
+    let tls = tls::config().map_err(|error| no_client(&error))?;
     // The proxy of the environment applies, as users of a command line expect.
     Client::builder()
         .connect_timeout(limits.connect)
         // A redirect would send the conversation to a host that the user did not configure.
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("logue/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls)
         .build()
-        .map_err(|error| {
-            ProviderError::new(
-                Category::Unavailable,
-                format!("cannot create an HTTP client: {}", with_causes(&error)),
-            )
-            .with_help("check this machine's CA certificates (package ca-certificates)")
-        })
+        .map_err(|error| no_client(&error))
 }
 
 /// Sends a request and returns the response once its success status has arrived.
@@ -128,8 +127,22 @@ fn send_error(url: &Url, error: &reqwest::Error, limits: &HttpLimits) -> Provide
     } else {
         format!("the request to {url} failed: {causes}")
     };
-    ProviderError::new(Category::Unavailable, message)
-        .with_help("check that the server runs and that the base URL is right, then try again")
+    let help = if has_tls_error(error) {
+        CERTIFICATES
+    } else {
+        "check that the server runs and that the base URL is right, then try again"
+    };
+    ProviderError::new(Category::Unavailable, message).with_help(help)
+}
+
+/// Returns whether a connection failed because of TLS. An I/O error hides the error that it wraps.
+fn has_tls_error(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    error.is::<rustls::Error>()
+        || io
+            .and_then(io::Error::get_ref)
+            .is_some_and(|inner| has_tls_error(inner))
+        || error.source().is_some_and(has_tls_error)
 }
 
 async fn error_body(mut response: Response, limits: &HttpLimits) -> String {
