@@ -65,6 +65,7 @@ mod phases;
 mod pictures;
 mod private_files;
 mod program;
+mod progress;
 mod project_grants;
 mod prompt_files;
 mod prompt_settings;
