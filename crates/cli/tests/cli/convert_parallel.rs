@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::program::{Ran, folder, logue, run};
+use crate::program::{Ran, folder, logue, run, run_with_input};
 use crate::waiting::wait_until;
 
 /// Thousands of rows of all shapes, whole and malformed, several batches long.
@@ -93,6 +93,24 @@ fn several_threads_write_and_report_what_one_does() {
         ["convert", "rows.jsonl", "--jobs", "0", "--to", "openai"],
     );
     assert_eq!(ran.status, 2, "{}", ran.stderr);
+}
+
+#[test]
+fn a_key_with_escapes_is_found() {
+    let folder = folder(&[]);
+    for key in [
+        "text",
+        "\\u0074ext",
+        "t\\u0065xt",
+        "te\\u0078t",
+        "tex\\u0074",
+    ] {
+        let row = format!("{{\"{key}\":\"<|start|>user<|message|>Hi<|end|>\"}}\n");
+        let arguments = ["convert", "--jsonl", "--to", "openai"];
+        let ran = run_with_input(folder.path(), &arguments, &row);
+        let expected = "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}\n";
+        assert_eq!(ran.stdout, expected, "{key}: {}", ran.stderr);
+    }
 }
 
 #[test]
