@@ -13,6 +13,7 @@ mod generate;
 mod harness;
 mod parse;
 mod sessions;
+mod stream;
 mod turn;
 
 use std::path::Path;
@@ -22,7 +23,7 @@ use logue_bench::{Peers, chatmd, openchatml};
 
 const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
-                 | turn LOGUE [AICHAT]";
+                 | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
@@ -73,6 +74,11 @@ fn main() -> ExitCode {
         ["sessions-player", action @ ..] => sessions::player::run(action),
         ["turn", program] => turn::table(Path::new(program), None),
         ["turn", program, peer] => turn::table(Path::new(program), Some(Path::new(peer))),
+        ["stream", program, peers @ ..] => {
+            let peer = |number: usize| peers.get(number).filter(|path| **path != "-");
+            let peer = |number| peer(number).map(std::path::PathBuf::from);
+            stream::table(Path::new(program), peer(0), peer(1))
+        }
         _ => return usage(),
     };
     match result {

@@ -4,6 +4,7 @@ mod chatmd;
 mod harness;
 mod openchatml;
 mod sessions;
+mod stream;
 mod turn;
 
 use std::ffi::OsStr;
@@ -26,6 +27,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["sessions", rest @ ..] = arguments {
         return sessions::bench(root, rest);
+    }
+    if let ["stream", rest @ ..] = arguments {
+        return stream::bench(root, rest);
     }
     if let ["turn", rest @ ..] = arguments {
         return turn::bench(root, rest);

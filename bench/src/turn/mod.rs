@@ -5,8 +5,8 @@
 //! of another program, aichat, where it is installed. Jobs run in turn, so that a busy machine slows
 //! all of them.
 
-mod process;
-mod server;
+pub(crate) mod process;
+pub(crate) mod server;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

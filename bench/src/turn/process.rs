@@ -45,7 +45,8 @@ pub(crate) fn run(command: &mut Command) -> Result<Took, String> {
     Err(format!("{command:?} failed: {}", said.unwrap_or_default()))
 }
 
-fn resident(status: &PathBuf) -> u64 {
+/// The greatest resident memory of a process in KiB, from its file `status`.
+pub(crate) fn resident(status: &PathBuf) -> u64 {
     let text = std::fs::read_to_string(status).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());

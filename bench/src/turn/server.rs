@@ -36,7 +36,7 @@ fn serve(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// The next request's body; `None` where the client has gone.
-fn request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Value>> {
+pub(crate) fn request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Value>> {
     let mut length = 0;
     let mut line = String::new();
     loop {

@@ -7,7 +7,7 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
         return Err("usage: cargo xtask bench turn".to_owned());
     }
     let programs = super::build(root)?;
-    let peer = peer();
+    let peer = find("aichat", "AICHAT");
     if peer.is_none() {
         println!("aichat is not on the PATH: one shot has no peer (cargo install aichat@0.30.0)");
     }
@@ -15,13 +15,13 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     super::print_table(root, &programs.bench, "turn", &paths)
 }
 
-/// Returns the other program: the variable `AICHAT`, or the one on the PATH.
-fn peer() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("AICHAT") {
+/// Returns a peer: the program that a variable names, or the one on the PATH.
+pub(super) fn find(name: &str, variable: &str) -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(variable) {
         return Some(PathBuf::from(named));
     }
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders)
-        .map(|folder| folder.join("aichat"))
+        .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }
