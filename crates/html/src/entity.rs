@@ -45,6 +45,17 @@ pub(crate) enum EntityContext {
     Attribute,
 }
 
+/// Replaces the character references of a text: `&amp;`, `&#38;`, `&#x26;`.
+///
+/// The result may contain control characters.
+///
+/// ```
+/// assert_eq!(logue_html::decode_references("1 &lt; 2 &amp; so on"), "1 < 2 & so on");
+/// ```
+pub fn decode_references(text: &str) -> Cow<'_, str> {
+    decode(text, EntityContext::Text)
+}
+
 /// Replaces references and normalizes line ends.
 pub(crate) fn decode(text: &str, context: EntityContext) -> Cow<'_, str> {
     let special = |byte: u8| byte == b'&' || byte == b'\r';

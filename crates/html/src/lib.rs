@@ -41,6 +41,7 @@ mod token;
 
 pub use charset::decode;
 pub use detect::is_html;
+pub use entity::decode_references;
 pub use token::{Attributes, Tag, Token, Tokens, tokens};
 
 /// The options of a conversion.

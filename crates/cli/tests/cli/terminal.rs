@@ -313,6 +313,37 @@ fn resizes_while_an_answer_arrives_double_lose_and_split_nothing() {
 }
 
 #[test]
+fn words_are_printed_before_the_next_piece_is_sent() {
+    let pieces = ["two words and", " more **of", " them** in\n- a", " list of"];
+    let mut sent: Vec<Vec<u8>> = pieces.iter().map(|piece| text_delta(piece)).collect();
+    sent.push(end_of_stream());
+    let gate = Gate::new();
+    let reply = Reply::Gated(sent, gate.clone());
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let folder = folder(&[("p.md", PROMPT)]);
+    let terminal = Terminal::start(&mut command(folder.path(), &server, &["run", "p.md"]), 80);
+    // Each piece waits for a permit, which is given when the words before it are shown.
+    for shown in [
+        "two words",
+        "two words and more",
+        "two words and more of them in",
+        "two words and more of them in\n• a list",
+    ] {
+        let until = || lines(&terminal.bytes()).join("\n");
+        wait_until(
+            || format!("`{shown}` was not shown: {}", until()),
+            || until().ends_with(shown),
+        );
+        gate.open();
+    }
+    let (status, bytes) = terminal.end();
+    let shown = lines(&bytes).join("\n");
+    assert_eq!(status, 0, "{shown}");
+    let text = "two words and more of them in\n• a list of\n";
+    assert!(shown.contains(text), "{shown}");
+}
+
+#[test]
 fn a_terminal_shows_steps_in_one_line_each_and_the_usage() {
     let replies = vec![
         Reply::Answer(

@@ -101,11 +101,15 @@ impl State {
         self.mid_line = !text.ends_with('\n');
     }
 
-    /// Writes rendered lines, whose text is escaped.
+    /// Writes rendered words, whose text is escaped.
     fn write_lines(&mut self, lines: &str) {
-        if !lines.is_empty() && self.refused.is_none() {
+        if lines.is_empty() {
+            return;
+        }
+        if self.refused.is_none() {
             self.refused = print_as_is(lines).err();
         }
+        self.mid_line = !lines.ends_with('\n');
     }
 }
 
@@ -434,7 +438,7 @@ impl Output {
         state.renderer = is_rendered.then(|| Renderer::new(look));
     }
 
-    /// Prints text as received, or the lines of it that are complete.
+    /// Prints text as received, or the words of it that are complete.
     fn show_text(&self, text: &str) {
         let state = &mut *self.state();
         let Some(renderer) = &mut state.renderer else {
@@ -462,10 +466,15 @@ impl Output {
         self.state().parts.end();
     }
 
+    /// Ends the line of the text, so that another line can follow.
     fn end_line(&self) {
-        let mid_line = self.state().mid_line;
-        if mid_line {
-            self.write("\n");
+        let state = &mut *self.state();
+        if let Some(renderer) = &mut state.renderer {
+            let end = renderer.interrupt();
+            state.write_lines(&end);
+        }
+        if state.mid_line {
+            state.write("\n");
         }
     }
 
@@ -521,6 +530,7 @@ impl Output {
             }
             TurnEvent::Unchecked { tool, why } => {
                 self.clear_spinner();
+                self.end_line();
                 print_error(&format!(
                     "warning: the arguments of `{}` are not checked: {}\n",
                     escape_line(&tool),
@@ -529,6 +539,7 @@ impl Output {
             }
             TurnEvent::ImagesDropped(count) => {
                 self.clear_spinner();
+                self.end_line();
                 let images = if count == 1 {
                     "1 image of a tool result is".to_owned()
                 } else {
@@ -569,6 +580,7 @@ impl Output {
         let begun = self.state().thinking.take();
         if let (Some(begun), true) = (begun, self.animated) {
             self.clear_spinner();
+            self.end_line();
             let took = shown_time(begun.elapsed());
             print_error(&format!("{}\n", dim(&format!("thought for {took}"))));
         }

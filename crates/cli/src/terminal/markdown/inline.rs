@@ -1,22 +1,32 @@
 //! Inline Markdown: emphasis, code, links.
 
+use logue_html::decode_references;
+use logue_source::escape_untrusted;
+
 use crate::terminal::markdown::style::{Look, Span, Style};
+use crate::terminal::markdown::wrap::LINE_BREAK;
 
 /// The nesting of emphasis that is read; deeper marks stay text.
 const MAX_DEPTH: usize = 8;
 
-/// The bytes of a segment whose marks may be open.
-const MAX_SEGMENT: usize = 4 * 1024;
+/// The bytes of the longest segment whose marks are read.
+pub(super) const MAX_SEGMENT: usize = 2 * 1024;
 
-/// Returns the styled pieces of a text. Without styles the text stays as it is.
-pub(super) fn spans(text: &str, style: Style, look: Look) -> Vec<Span> {
+/// The bytes of the longest character reference.
+const MAX_REFERENCE: usize = 33;
+
+/// Returns the styled pieces of a text that follows a character.
+///
+/// Without styles the text stays as it is.
+pub(super) fn spans(text: &str, before: char, style: Style, look: Look) -> Vec<Span> {
     let mut out = Vec::new();
-    if look.has_styles {
+    // The work grows with the square of the length.
+    if look.has_styles && text.len() <= 2 * MAX_SEGMENT {
         Reader {
             look,
             out: &mut out,
         }
-        .read(text, style, 0);
+        .read(text, before, style, 0);
     } else {
         out.push(Span::new(text, style));
     }
@@ -26,51 +36,44 @@ pub(super) fn spans(text: &str, style: Style, look: Look) -> Vec<Span> {
 /// Returns whether all marks of a text are closed.
 ///
 /// Text that follows does not change its form then.
-pub(super) fn is_closed(text: &str) -> bool {
+pub(super) fn is_closed(text: &str, mut before: char) -> bool {
     if text.len() > MAX_SEGMENT {
         return true;
     }
-    let (mut brackets, mut stars, mut lines, mut tildes) = (0_usize, 0_usize, 0_usize, 0_usize);
     let mut rest = text;
-    let mut before = ' ';
     while let Some(first) = rest.chars().next() {
-        let mut length = first.len_utf8();
-        match first {
-            '\\' => length += tail(rest, 1).chars().next().map_or(0, char::len_utf8),
+        let length = match first {
+            '\\' => 1 + tail(rest, 1).chars().next().map_or(0, char::len_utf8),
             '`' => match code(rest) {
-                Some((_, end)) => length = end,
+                Some((_, end)) => end,
                 None => return false,
             },
-            '*' | '_' => {
-                length = run(rest, first);
-                let after = tail(rest, length).chars().next().unwrap_or(' ');
-                if first == '*' {
-                    stars += 1;
-                } else if !(before.is_alphanumeric() && after.is_alphanumeric()) {
-                    lines += 1;
+            '*' | '_' | '~' => match opener(rest, first, before) {
+                None => run(rest, first),
+                Some(width) => match closing(rest, first, width) {
+                    Some(at) => at + width,
+                    None => return false,
+                },
+            },
+            '[' => match link(rest) {
+                LinkRead::Link(link) => link.end,
+                LinkRead::Open => return false,
+                LinkRead::Text => 1,
+            },
+            '<' => {
+                let is_open = rest.starts_with("<br") && tail(rest, 3).trim().is_empty();
+                if is_open {
+                    return false;
                 }
+                angle(rest).map_or(1, |(_, end)| end)
             }
-            '~' => {
-                length = run(rest, '~');
-                tildes += usize::from(length == 2);
-            }
-            '[' => brackets += 1,
-            ']' => {
-                brackets = brackets.saturating_sub(1);
-                let address = tail(rest, 1);
-                if address.starts_with('(') {
-                    match address.find(')') {
-                        Some(end) => length += end,
-                        None => return false,
-                    }
-                }
-            }
-            _ => {}
-        }
-        before = first;
+            _ => first.len_utf8(),
+        };
+        let read = rest.get(..length).unwrap_or(rest);
+        before = read.chars().next_back().unwrap_or(' ');
         rest = tail(rest, length);
     }
-    brackets == 0 && [stars, lines, tildes].iter().all(|count| count % 2 == 0)
+    true
 }
 
 /// Returns the text from a byte on; nothing within a character.
@@ -103,12 +106,32 @@ fn code(text: &str) -> Option<(&str, usize)> {
     None
 }
 
-/// Returns the label and the address of a link at the start, and its end.
-fn link(text: &str) -> Option<(&str, &str, usize)> {
+/// A link of a text.
+struct LinkText<'t> {
+    label: &'t str,
+    /// The address; `None` for a footnote and a reference.
+    address: Option<&'t str>,
+    /// The label of the reference.
+    reference: Option<&'t str>,
+    end: usize,
+}
+
+/// The meaning of a bracket at the start of a text.
+enum LinkRead<'t> {
+    Link(LinkText<'t>),
+    /// Text that follows decides it.
+    Open,
+    Text,
+}
+
+/// Returns the link at the start.
+fn link(text: &str) -> LinkRead<'_> {
     let mut depth = 0_usize;
     let mut close = None;
+    let mut is_escaped = false;
     for (at, character) in text.char_indices() {
         match character {
+            _ if is_escaped => {}
             '[' => depth += 1,
             ']' if depth == 1 => {
                 close = Some(at);
@@ -117,21 +140,79 @@ fn link(text: &str) -> Option<(&str, &str, usize)> {
             ']' => depth -= 1,
             _ => {}
         }
+        is_escaped = character == '\\' && !is_escaped;
     }
-    let close = close?;
-    let target = tail(text, close + 1).strip_prefix('(')?;
-    let end = target.find(')')?;
-    let mut parts = target.get(..end)?.split_whitespace();
-    let address = parts.next().unwrap_or("");
-    // Only a title can follow the address.
-    if parts
-        .next()
-        .is_some_and(|title| !title.starts_with(['"', '\'']))
-    {
-        return None;
+    let Some(close) = close else {
+        return LinkRead::Open;
+    };
+    let label = text.get(1..close).unwrap_or_default();
+    let target = tail(text, close + 1);
+    if let Some(target) = target.strip_prefix('(') {
+        let Some(end) = end_of_target(target) else {
+            return LinkRead::Open;
+        };
+        let mut parts = target.get(..end).unwrap_or_default().split_whitespace();
+        let address = parts.next().unwrap_or("");
+        // Only a title can follow the address.
+        if parts
+            .next()
+            .is_some_and(|title| !title.starts_with(['"', '\'']))
+        {
+            return LinkRead::Text;
+        }
+        let address = address.trim_start_matches('<').trim_end_matches('>');
+        return LinkRead::Link(LinkText {
+            label,
+            address: Some(address),
+            reference: None,
+            end: close + 2 + end + 1,
+        });
     }
-    let address = address.trim_start_matches('<').trim_end_matches('>');
-    Some((text.get(1..close)?, address, close + 1 + 1 + end + 1))
+    let is_note = label.len() > 1 && label.starts_with('^') && !label.contains(' ');
+    if is_note {
+        return LinkRead::Link(LinkText {
+            label: label.get(1..).unwrap_or_default(),
+            address: None,
+            reference: None,
+            end: close + 1,
+        });
+    }
+    if let Some(reference) = target.strip_prefix('[') {
+        return match reference.find(']') {
+            None => LinkRead::Open,
+            Some(end) => LinkRead::Link(LinkText {
+                label,
+                address: None,
+                reference: reference.get(..end),
+                end: close + 2 + end + 1,
+            }),
+        };
+    }
+    LinkRead::Text
+}
+
+/// Returns the place of the parenthesis that ends a target, after pairs within it.
+fn end_of_target(target: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, character) in target.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(at),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns the address, or the break, within angle brackets at the start, and its end.
+fn angle(text: &str) -> Option<(Option<&str>, usize)> {
+    let end = text.find('>')?;
+    let inner = text.get(1..end)?;
+    if matches!(inner.trim_end_matches(['/', ' ']), "br" | "BR") {
+        return Some((None, end + 1));
+    }
+    is_linkable(inner).then_some((Some(inner), end + 1))
 }
 
 /// Returns whether an address can be in a hyperlink of a terminal.
@@ -146,10 +227,9 @@ struct Reader<'o> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, text: &str, style: Style, depth: usize) {
+    fn read(&mut self, text: &str, mut before: char, style: Style, depth: usize) {
         let mut rest = text;
         let mut plain = String::new();
-        let mut before = ' ';
         while let Some(first) = rest.chars().next() {
             let length = self.mark(rest, before, &mut plain, style, depth);
             let length = length.unwrap_or_else(|| {
@@ -195,21 +275,62 @@ impl Reader<'_> {
                 self.out.push(Span::new(content, style.and(Style::CODE)));
                 Some(end)
             }
-            '!' if tail(text, 1).starts_with('[') => {
-                let (label, address, end) = link(tail(text, 1))?;
-                self.link(label, address, plain, style, depth);
-                Some(end + 1)
-            }
-            '[' => {
-                let (label, address, end) = link(text)?;
-                self.link(label, address, plain, style, depth);
+            '&' => {
+                let end = text
+                    .bytes()
+                    .take(MAX_REFERENCE)
+                    .position(|one| one == b';')?
+                    + 1;
+                let reference = text.get(..end)?;
+                let character = decode_references(reference);
+                if character.ends_with(';') {
+                    return None;
+                }
+                plain.push_str(&escape_untrusted(&character));
                 Some(end)
             }
+            '<' => {
+                let (address, end) = angle(text)?;
+                match address {
+                    None => plain.push(LINE_BREAK),
+                    Some(address) => self.link(address, Some(address), plain, style, MAX_DEPTH),
+                }
+                Some(end)
+            }
+            '!' if tail(text, 1).starts_with('[') => {
+                Some(self.bracket(tail(text, 1), plain, style, depth)? + 1)
+            }
+            '[' => self.bracket(text, plain, style, depth),
             mark @ ('*' | '_' | '~') if depth < MAX_DEPTH => {
                 self.emphasis(text, mark, before, plain, style, depth)
             }
             _ => None,
         }
+    }
+
+    fn bracket(
+        &mut self,
+        text: &str,
+        plain: &mut String,
+        style: Style,
+        depth: usize,
+    ) -> Option<usize> {
+        let LinkRead::Link(found) = link(text) else {
+            return None;
+        };
+        if found.address.is_some() || found.reference.is_some() {
+            self.link(found.label, found.address, plain, style, depth);
+        }
+        let note = match found.reference {
+            None if found.address.is_none() => Some(format!("[{}]", found.label)),
+            Some(label) if !label.is_empty() => Some(format!(" [{label}]")),
+            _ => None,
+        };
+        if let Some(note) = note {
+            self.flush(plain, style);
+            self.out.push(Span::new(note, style.and(Style::DIM)));
+        }
+        Some(found.end)
     }
 
     fn emphasis(
@@ -221,17 +342,7 @@ impl Reader<'_> {
         style: Style,
         depth: usize,
     ) -> Option<usize> {
-        let opening = run(text, mark);
-        let width = match (mark, opening) {
-            ('~', 2) => 2,
-            ('~', _) => return None,
-            (_, 1..=3) => opening,
-            _ => return None,
-        };
-        let after = tail(text, width).chars().next()?;
-        if after.is_whitespace() || (mark == '_' && before.is_alphanumeric()) {
-            return None;
-        }
+        let width = opener(text, mark, before)?;
         let close = closing(text, mark, width)?;
         let inner = text.get(width..close)?;
         let added = match (mark, width) {
@@ -241,18 +352,27 @@ impl Reader<'_> {
             _ => Style::BOLD.and(Style::ITALIC),
         };
         self.flush(plain, style);
-        self.read(inner, style.and(added), depth + 1);
+        self.read(inner, mark, style.and(added), depth + 1);
         Some(close + width)
     }
 
-    fn link(&mut self, label: &str, address: &str, plain: &mut String, style: Style, depth: usize) {
+    fn link(
+        &mut self,
+        label: &str,
+        address: Option<&str>,
+        plain: &mut String,
+        style: Style,
+        depth: usize,
+    ) {
         self.flush(plain, style);
         let begin = self.out.len();
+        let shown = style.and(Style::UNDERLINE);
         if depth < MAX_DEPTH {
-            self.read(label, style.and(Style::UNDERLINE), depth + 1);
+            self.read(label, ' ', shown, depth + 1);
         } else {
-            self.out.push(Span::new(label, style));
+            self.out.push(Span::new(label, shown));
         }
+        let address = address.unwrap_or_default();
         let is_shown = address.is_empty() || (address == label && is_linkable(address));
         if self.look.has_links && is_linkable(address) {
             let spans = self.out.iter_mut().skip(begin);
@@ -270,10 +390,30 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the place of the mark that closes the one at the start.
+/// Returns the number of marks at the start that may begin emphasis.
+fn opener(text: &str, mark: char, before: char) -> Option<usize> {
+    let width = run(text, mark);
+    let is_width = match mark {
+        '~' => (1..=2).contains(&width),
+        _ => (1..=3).contains(&width),
+    };
+    let after = tail(text, width).chars().next()?;
+    let is_inner = before.is_alphanumeric() && (mark != '*' || is_mark(after));
+    (is_width && !after.is_whitespace() && !is_inner).then_some(width)
+}
+
+/// Returns whether a character is punctuation, after which emphasis does not begin in a word.
+fn is_mark(character: char) -> bool {
+    character.is_ascii_punctuation()
+}
+
+/// Returns the place of the marks that close those at the start.
 fn closing(text: &str, mark: char, width: usize) -> Option<usize> {
     let mut at = width;
-    let mut before = ' ';
+    let mut before = mark;
+    // The emphasis within this one that is not closed, and the first place that ignores it.
+    let mut inner: Vec<usize> = Vec::new();
+    let mut fallback = None;
     while let Some(first) = tail(text, at).chars().next() {
         let rest = tail(text, at);
         let mut length = first.len_utf8();
@@ -284,13 +424,29 @@ fn closing(text: &str, mark: char, width: usize) -> Option<usize> {
         } else if first == mark {
             length = run(rest, mark);
             let after = tail(rest, length).chars().next().unwrap_or(' ');
-            let is_end = mark != '_' || !after.is_alphanumeric();
-            if length == width && !before.is_whitespace() && is_end {
-                return Some(at);
+            let is_end = !before.is_whitespace() && (mark == '*' || !after.is_alphanumeric());
+            let mut left = length;
+            if is_end {
+                while let Some(open) = inner.pop_if(|open| *open <= left) {
+                    left -= open;
+                }
+                let is_own = left == width || (left > width && !after.is_alphanumeric());
+                if inner.is_empty() && is_own {
+                    return Some(at + length - left);
+                }
+                if length == width {
+                    fallback = fallback.or(Some(at));
+                }
+            }
+            if left == length && opener(rest, mark, before).is_some() {
+                inner.push(length);
             }
         }
-        before = first;
+        before = rest
+            .get(..length)
+            .and_then(|read| read.chars().next_back())
+            .unwrap_or(first);
         at += length;
     }
-    None
+    fallback
 }

@@ -16,18 +16,24 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
     Blank,
-    /// The begin of a block of code: its mark and the language.
+    /// The begin of a block of code.
     Fence {
         mark: String,
-        language: String,
     },
     Heading {
         level: usize,
     },
-    Rule,
-    /// An item of a list; `marker` is its number, or nothing for a bullet.
+    /// Dashes, stars or lines; after a paragraph, dashes underline a heading.
+    Rule {
+        is_dashes: bool,
+    },
+    /// Equal signs, which underline a heading after a paragraph.
+    Underline,
+    /// An item of a list, or a footnote.
     Item {
-        marker: Option<String>,
+        marker: String,
+        /// Whether the task of the item is done; `None` for another item.
+        task: Option<bool>,
     },
     TableRow,
     Text,
@@ -82,18 +88,18 @@ fn kind(line: &str, is_complete: bool) -> Option<(LineKind, usize)> {
                 return None;
             }
             let is_fence = first == '~' || !rest.contains('`');
-            let language = rest.split_whitespace().next().unwrap_or_default();
             let mark = first.to_string().repeat(length);
-            let language = language.to_owned();
-            is_fence
-                .then_some((LineKind::Fence { mark, language }, 0))
-                .or(text)
+            is_fence.then_some((LineKind::Fence { mark }, 0)).or(text)
         }
-        '#' if length <= 6 && (rest.is_empty() || rest.starts_with(' ')) => {
+        '#' if length <= 6 && (rest.is_empty() || rest.starts_with([' ', '\t'])) => {
             let blank = rest.len() - rest.trim_start().len();
+            // The marks at the end of an empty heading are not its text.
+            let is_text = rest.trim_start().contains(|one| !matches!(one, '#' | ' '));
             let heading = (LineKind::Heading { level: length }, length + blank);
-            is_complete.then_some(heading)
+            (is_complete || is_text).then_some(heading)
         }
+        '=' if rest.trim_end().is_empty() => is_complete.then_some((LineKind::Underline, 0)),
+        '[' if "[^".starts_with(line.get(..2).unwrap_or(line)) => note(line, is_complete),
         '|' => is_complete.then_some((LineKind::TableRow, 0)),
         '`' | '~' | '-' | '*' | '_' | '+' if is_open => None,
         '-' | '*' | '_' | '+' => {
@@ -102,7 +108,8 @@ fn kind(line: &str, is_complete: bool) -> Option<(LineKind, usize)> {
                 first != '+' && marks >= 3 && line.chars().all(|one| one == first || one == ' ')
             };
             if is_complete && is_rule(line.trim_end()) {
-                return Some((LineKind::Rule, 0));
+                let is_dashes = first == '-' && !line.trim_end().contains(' ');
+                return Some((LineKind::Rule { is_dashes }, 0));
             }
             // `* * *` is a rule only when it is complete.
             if !is_complete && line.chars().all(|one| one == first || one == ' ') {
@@ -111,7 +118,10 @@ fn kind(line: &str, is_complete: bool) -> Option<(LineKind, usize)> {
             if first == '_' || length > 1 {
                 return text;
             }
-            item(rest, None, 1).or(text)
+            if !rest.is_empty() && !rest.starts_with(' ') {
+                return text;
+            }
+            item(rest, first.to_string(), 1, is_complete)
         }
         '0'..='9' => {
             let digits = line.len()
@@ -126,18 +136,52 @@ fn kind(line: &str, is_complete: bool) -> Option<(LineKind, usize)> {
             if digits > 9 || !rest.starts_with(['.', ')']) {
                 return text;
             }
-            let marker = line.get(..=digits).map(str::to_owned);
-            item(rest.get(1..)?, marker, digits + 1).or(text)
+            let marker = line.get(..=digits).unwrap_or_default().to_owned();
+            let rest = rest.get(1..).unwrap_or_default();
+            if !rest.is_empty() && !rest.starts_with(' ') {
+                return text;
+            }
+            item(rest, marker, digits + 1, is_complete)
         }
         _ => text,
     }
 }
 
-/// Returns the item whose marker ends before `rest`.
-fn item(rest: &str, marker: Option<String>, length: usize) -> Option<(LineKind, usize)> {
-    if !rest.is_empty() && !rest.starts_with(' ') {
+/// Returns the item whose marker ends before `rest`; `None` if it may be a task.
+fn item(rest: &str, marker: String, length: usize, is_complete: bool) -> Option<(LineKind, usize)> {
+    let content = rest.trim_start_matches(' ');
+    let start = length + rest.len() - content.len();
+    let boxes = [("[ ] ", false), ("[x] ", true), ("[X] ", true)];
+    for (mark, is_done) in boxes {
+        if content.starts_with(mark) {
+            let task = Some(is_done);
+            return Some((LineKind::Item { marker, task }, start + mark.len()));
+        }
+        if !is_complete && mark.starts_with(content) {
+            return None;
+        }
+    }
+    Some((LineKind::Item { marker, task: None }, start))
+}
+
+/// Returns the footnote of a line with `[^`; `None` if its rest may change it.
+fn note(line: &str, is_complete: bool) -> Option<(LineKind, usize)> {
+    let label = line.strip_prefix("[^").unwrap_or_default();
+    let Some((label, rest)) = label.split_once(']') else {
+        let is_open = !is_complete && !label.contains(char::is_whitespace);
+        return (!is_open).then_some((LineKind::Text, 0));
+    };
+    if rest.is_empty() && !is_complete {
         return None;
     }
-    let blank = rest.len() - rest.trim_start_matches(' ').len();
-    Some((LineKind::Item { marker }, length + blank))
+    let is_label = !label.is_empty() && !label.contains(char::is_whitespace);
+    match rest.strip_prefix(':').filter(|_| is_label) {
+        None => Some((LineKind::Text, 0)),
+        Some(text) => {
+            let blank = text.len() - text.trim_start().len();
+            let start = 2 + label.len() + 2 + blank;
+            let marker = format!("[{label}]");
+            Some((LineKind::Item { marker, task: None }, start))
+        }
+    }
 }

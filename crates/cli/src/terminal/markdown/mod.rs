@@ -1,9 +1,10 @@
 //! Markdown for a terminal, as it arrives.
 //!
-//! Text goes in, and complete lines come out. A line is never changed after that, so the output can be
-//! appended to a terminal of any kind. Paragraphs and items are filled word by word; code is written
-//! line by line; a table is written when it ends.
+//! Text goes in, and complete words come out. A word is never changed after that, so the output can be
+//! appended to a terminal of any kind. Paragraphs, headings and items are filled word by word; code is
+//! written line by line; a table is written when it ends.
 
+mod code;
 mod highlight;
 mod inline;
 mod line;
@@ -11,16 +12,21 @@ mod style;
 mod table;
 mod wrap;
 
+use unicode_width::UnicodeWidthStr as _;
+
 pub(crate) use self::style::Look;
 
-use self::highlight::Highlighter;
-use self::inline::{is_closed, spans};
+use self::code::{CodeBlock, Fence, write_code};
+use self::inline::{MAX_SEGMENT, is_closed, spans};
 use self::line::{Line, LineKind, classify};
 use self::style::{Span, Style, paint};
-use self::table::table;
-use self::wrap::Wrapper;
+use self::table::{is_rule, table};
+use self::wrap::{Wrapper, may_break_between};
 
-/// The maximum bytes of a table; a larger one is written as received.
+/// The columns of a rule at most.
+const RULE: usize = 40;
+
+/// The maximum bytes of a table; a larger one is written in parts.
 const MAX_TABLE: usize = 64 * 1024;
 
 /// Renders one text.
@@ -32,8 +38,8 @@ pub(crate) struct Renderer {
     /// The bytes of the line that its block contains; `None` if its kind is unknown.
     fed: Option<usize>,
     block: Block,
-    /// Whether a blank line precedes the next block.
-    is_blank: bool,
+    /// The quotes of the blank line before the next block, if any.
+    blank: Option<usize>,
     /// Whether a line was written.
     has_output: bool,
     /// The column of the text of the last item; zero outside of lists.
@@ -43,7 +49,7 @@ pub(crate) struct Renderer {
 #[derive(Debug)]
 enum Block {
     None,
-    Text(TextBlock),
+    Text(Box<TextBlock>),
     Code(CodeBlock),
     Table(TableBlock),
 }
@@ -53,20 +59,22 @@ enum Block {
 struct TextBlock {
     wrapper: Wrapper,
     style: Style,
+    prefix: String,
     quotes: usize,
+    kind: TextKind,
     /// The text whose marks are not closed.
     pending: String,
+    /// The character before it.
+    before: char,
     /// Whether it has text other than white space.
     has_text: bool,
 }
 
-#[derive(Debug)]
-struct CodeBlock {
-    mark: String,
-    quotes: usize,
-    indent: usize,
-    prefix: String,
-    highlighter: Highlighter,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextKind {
+    Paragraph,
+    Item,
+    Heading,
 }
 
 #[derive(Debug)]
@@ -84,13 +92,13 @@ impl Renderer {
             line: String::new(),
             fed: None,
             block: Block::None,
-            is_blank: false,
+            blank: None,
             has_output: false,
             hang: 0,
         }
     }
 
-    /// Adds text without control sequences; returns the lines that are complete now.
+    /// Adds text without control sequences; returns the words that are complete now.
     pub(crate) fn push(&mut self, text: &str, width: usize) -> String {
         let mut out = String::new();
         for piece in text.split_inclusive('\n') {
@@ -103,6 +111,15 @@ impl Renderer {
             }
         }
         self.has_output |= !out.is_empty();
+        out
+    }
+
+    /// Ends a line whose words were returned, before other output; returns the end.
+    pub(crate) fn interrupt(&mut self) -> String {
+        let mut out = String::new();
+        if let Block::Text(text) = &mut self.block {
+            text.wrapper.interrupt(&mut out);
+        }
         out
     }
 
@@ -123,16 +140,23 @@ impl Renderer {
         }
         let line = std::mem::take(&mut self.line);
         if self.fed.is_none()
-            && let Some(found) = classify(&line, false)
+            && let Some(found) = self.found(&line, false)
             && !self.is_code_by_indent(&found)
         {
             self.fed = Some(found.start);
-            self.open(&found, &line, width, out);
+            self.open(&found, width, out);
         }
-        if let Some(fed) = self.fed {
-            // These may be a break at the end of the line.
-            let end = line.trim_end_matches([' ', '\\']).len().max(fed);
-            self.feed(line.get(fed..end).unwrap_or_default(), width, out);
+        if let (Some(fed), Block::Text(block)) = (self.fed, &mut self.block) {
+            // These may be a break, or the end of a heading.
+            let marks: &[char] = match block.kind {
+                TextKind::Heading => &[' ', '\\', '#'],
+                _ => &[' ', '\\'],
+            };
+            let end = line.trim_end_matches(marks).len().max(fed);
+            // One space ends the word in any case.
+            let end = end + usize::from(line.get(end..).is_some_and(|rest| rest.starts_with(' ')));
+            let text = line.get(fed..end).unwrap_or_default();
+            block.feed(text, self.look, width, out);
             self.fed = Some(end);
         }
         self.line = line;
@@ -141,61 +165,55 @@ impl Renderer {
     fn complete(&mut self, width: usize, out: &mut String) {
         let line = std::mem::take(&mut self.line);
         if let Some(fed) = self.fed.take() {
-            self.end_text_line(line.get(fed..).unwrap_or_default(), width, out);
+            self.end_text_line(&line, fed, width, out);
             return;
         }
         if let Block::Code(code) = &mut self.block {
-            if code.line(&line, self.look, out) {
+            if code.line(&line, width, self.look, out) {
                 self.block = Block::None;
             }
             return;
         }
-        let Some(found) = classify(&line, true) else {
+        let Some(found) = self.found(&line, true) else {
             return;
         };
-        if let Block::Table(rows) = &mut self.block {
-            if found.kind == LineKind::TableRow && found.quotes == rows.quotes {
-                rows.bytes += line.len();
-                rows.rows
-                    .push(line.get(found.start..).unwrap_or_default().to_owned());
-                if rows.bytes > MAX_TABLE {
-                    rows.write_source(out);
-                }
+        if matches!(self.block, Block::Table(_)) {
+            if self.continue_table(&found, &line, width, out) {
                 return;
             }
             self.end_block(width, out);
         }
         let content = line.get(found.start..).unwrap_or_default();
+        let indent = if self.hang > 0 { found.indent } else { 0 };
         match &found.kind {
             LineKind::Blank => {
                 self.end_block(width, out);
-                self.is_blank = true;
+                self.blank = Some(found.quotes);
             }
-            LineKind::Rule => {
-                self.separate(width, out);
+            LineKind::Underline | LineKind::Rule { is_dashes: true } if self.underlines(&found) => {
+                self.underline(content, width, out);
+            }
+            LineKind::Rule { .. } => {
+                self.separate(found.quotes, width, out);
                 self.hang = 0;
                 let prefix = self.quoted(found.quotes);
-                let rule = "─".repeat(width.saturating_sub(2 * found.quotes).min(40));
-                self.paint(&format!("{prefix}{rule}"), Style::DIM, out);
+                let columns = width.saturating_sub(2 * found.quotes).min(RULE);
+                self.paint(&format!("{prefix}{}", "─".repeat(columns)), Style::DIM, out);
                 out.push('\n');
             }
-            LineKind::Fence { mark, language } => {
-                self.separate(width, out);
-                let indent = if self.hang > 0 { found.indent } else { 0 };
+            LineKind::Fence { mark } => {
+                self.separate(found.quotes, width, out);
                 let prefix = format!("{}{}", self.quoted(found.quotes), " ".repeat(indent));
-                self.paint(&format!("{prefix}{}", content.trim_end()), Style::DIM, out);
-                out.push('\n');
-                self.block = Block::Code(CodeBlock {
-                    mark: mark.clone(),
+                let fence = Fence {
+                    mark,
+                    info: content.get(mark.len()..).unwrap_or_default(),
                     quotes: found.quotes,
                     indent: found.indent,
-                    prefix,
-                    highlighter: Highlighter::new(language),
-                });
+                };
+                self.block = Block::Code(CodeBlock::begin(&fence, prefix, self.look, out));
             }
             LineKind::TableRow => {
-                self.separate(width, out);
-                let indent = if self.hang > 0 { found.indent } else { 0 };
+                self.separate(found.quotes, width, out);
                 self.block = Block::Table(TableBlock {
                     prefix: format!("{}{}", self.quoted(found.quotes), " ".repeat(indent)),
                     quotes: found.quotes,
@@ -204,18 +222,80 @@ impl Renderer {
                 });
             }
             LineKind::Text if self.is_code_by_indent(&found) => {
-                self.separate(width, out);
-                let code = format!("{}{content}\n", " ".repeat(found.indent));
-                out.push_str(&code);
+                self.separate(found.quotes, width, out);
+                let code = format!("{}{content}", " ".repeat(found.indent));
+                write_code(&[Span::new(code, Style::PLAIN)], "", width, self.look, out);
             }
-            LineKind::Text | LineKind::Item { .. } | LineKind::Heading { .. } => {
-                self.open(&found, &line, width, out);
-                self.end_text_line(content, width, out);
-                if matches!(found.kind, LineKind::Heading { .. }) {
-                    self.end_block(width, out);
-                }
+            _ => {
+                self.open(&found, width, out);
+                self.end_text_line(&line, found.start, width, out);
             }
         }
+    }
+
+    /// Returns the kind of the next line; `None` if its rest may change it.
+    fn found(&self, line: &str, is_complete: bool) -> Option<Line> {
+        let mut found = classify(line, is_complete)?;
+        // A number in a paragraph begins a list only if it is 1.
+        if let LineKind::Item { marker, .. } = &found.kind
+            && marker.starts_with(|one: char| one.is_ascii_digit())
+            && !matches!(marker.as_str(), "1." | "1)")
+            && self.hang == 0
+            && matches!(self.block, Block::Text(_))
+        {
+            let content = line.trim_start_matches([' ', '\t', '>']);
+            found.start = line.len() - content.len();
+            found.kind = LineKind::Text;
+        }
+        Some(found)
+    }
+
+    /// Adds a row to the table; returns whether the line is one.
+    fn continue_table(&mut self, found: &Line, line: &str, width: usize, out: &mut String) -> bool {
+        let Block::Table(table) = &mut self.block else {
+            return false;
+        };
+        let content = line.get(found.start..).unwrap_or_default();
+        let is_row = found.kind == LineKind::TableRow && found.quotes == table.quotes;
+        if !is_row || (table.rows.len() == 1 && !is_rule(content)) {
+            return false;
+        }
+        table.bytes += line.len();
+        table.rows.push(content.to_owned());
+        if table.bytes > MAX_TABLE {
+            table.write(width, self.look, out);
+        }
+        true
+    }
+
+    /// Returns whether a line underlines the paragraph before it.
+    fn underlines(&self, line: &Line) -> bool {
+        matches!(&self.block, Block::Text(text)
+            if text.kind == TextKind::Paragraph && text.quotes == line.quotes && text.has_text)
+            && line.indent < 4
+    }
+
+    /// Ends a paragraph as a heading.
+    ///
+    /// Its words were written before the line that makes it one, so only the line is drawn.
+    fn underline(&mut self, source: &str, width: usize, out: &mut String) {
+        let Block::Text(mut text) = std::mem::replace(&mut self.block, Block::None) else {
+            return;
+        };
+        text.end(self.look, width, out);
+        text.wrapper.finish(width, out);
+        let line = if self.look.has_styles {
+            let mark = if source.starts_with('=') {
+                "═"
+            } else {
+                "─"
+            };
+            mark.repeat(text.wrapper.widest().clamp(1, width))
+        } else {
+            source.trim_end().to_owned()
+        };
+        self.paint(&format!("{}{line}", text.prefix), Style::DIM, out);
+        out.push('\n');
     }
 
     /// Returns whether a line is code because of its indentation.
@@ -228,84 +308,110 @@ impl Renderer {
     }
 
     /// Begins the block of a line, or continues the paragraph.
-    fn open(&mut self, line: &Line, source: &str, width: usize, out: &mut String) {
-        if line.kind == LineKind::Text
+    fn open(&mut self, line: &Line, width: usize, out: &mut String) {
+        let is_text = matches!(line.kind, LineKind::Text | LineKind::Underline);
+        if is_text
             && let Block::Text(text) = &self.block
-            && text.quotes == line.quotes
+            && line.quotes <= text.quotes
         {
             return;
         }
-        self.separate(width, out);
+        self.separate(line.quotes, width, out);
         let quotes = self.quoted(line.quotes);
-        let (first, rest, style) = match &line.kind {
-            LineKind::Item { marker } => {
+        let (first, rest, style, kind) = match &line.kind {
+            LineKind::Item { marker, task } => {
                 let indent = " ".repeat(line.indent.min(width / 4));
-                let bullet = if self.look.has_styles { "•" } else { "-" };
-                let marker = marker.as_deref().unwrap_or(bullet);
-                let hang = " ".repeat(marker.chars().count() + 1);
+                let marker = self.marker(marker, *task);
+                let hang = " ".repeat(marker.width() + 1);
                 self.hang = line.indent + hang.len();
                 let first = format!("{quotes}{indent}{marker} ");
-                (first, format!("{quotes}{indent}{hang}"), Style::PLAIN)
+                let rest = format!("{quotes}{indent}{hang}");
+                (first, rest, Style::PLAIN, TextKind::Item)
             }
             LineKind::Heading { level } => {
                 self.hang = 0;
-                let marks = source.get(line.start.saturating_sub(level + 1)..line.start);
                 let marks = if self.look.has_styles {
-                    ""
+                    String::new()
                 } else {
-                    marks.unwrap_or_default()
+                    format!("{} ", "#".repeat(*level))
                 };
                 let first = format!("{quotes}{marks}");
                 let rest = format!("{quotes}{}", " ".repeat(marks.len()));
-                (first, rest, Style::BOLD)
+                (first, rest, Style::BOLD, TextKind::Heading)
             }
             _ => {
                 if line.indent == 0 {
                     self.hang = 0;
                 }
-                let indent = " ".repeat(line.indent.min(self.hang));
+                let indent = " ".repeat(line.indent.min(self.hang).min(width / 4));
                 let prefix = format!("{quotes}{indent}");
-                (prefix.clone(), prefix, Style::PLAIN)
+                (prefix.clone(), prefix, Style::PLAIN, TextKind::Paragraph)
             }
         };
-        self.block = Block::Text(TextBlock {
-            wrapper: Wrapper::new(self.look, first, rest),
+        self.block = Block::Text(Box::new(TextBlock {
+            wrapper: Wrapper::new(self.look, first, rest.clone()),
             style,
+            prefix: rest,
             quotes: line.quotes,
+            kind,
             pending: String::new(),
+            before: ' ',
             has_text: false,
-        });
+        }));
     }
 
-    /// Adds text to the paragraph.
-    fn feed(&mut self, text: &str, width: usize, out: &mut String) {
-        if let Block::Text(block) = &mut self.block {
-            block.feed(text, self.look, width, out);
+    /// Returns the text before an item.
+    fn marker(&self, marker: &str, task: Option<bool>) -> String {
+        let is_bullet = matches!(marker, "-" | "*" | "+");
+        match (self.look.has_styles, task) {
+            (true, Some(true)) => "☑".to_owned(),
+            (true, Some(false)) => "☐".to_owned(),
+            (true, None) if is_bullet => "•".to_owned(),
+            (_, None) => marker.to_owned(),
+            (false, Some(true)) => format!("{marker} [x]"),
+            (false, Some(false)) => format!("{marker} [ ]"),
         }
     }
 
-    /// Adds the rest of a line to the paragraph.
-    fn end_text_line(&mut self, text: &str, width: usize, out: &mut String) {
+    /// Adds a line to the paragraph, without its first `fed` bytes.
+    fn end_text_line(&mut self, line: &str, fed: usize, width: usize, out: &mut String) {
         let Block::Text(block) = &mut self.block else {
             return;
         };
+        let text = line.get(fed..).unwrap_or_default();
+        if block.kind == TextKind::Heading {
+            let marks = text.trim_end();
+            let content = marks.trim_end_matches('#');
+            // Marks after a space end the heading; others are its text.
+            let has_space =
+                content.is_empty() && line.get(..fed).is_some_and(|fed| fed.ends_with(' '));
+            let is_end = self.look.has_styles && (content.ends_with(' ') || has_space);
+            let text = if is_end { content } else { marks };
+            block.feed(text.trim_end(), self.look, width, out);
+            self.end_block(width, out);
+            return;
+        }
         let has_text = block.has_text || !text.trim().is_empty();
-        let is_break = has_text && (text.ends_with("  ") || text.ends_with('\\'));
+        let is_break = has_text && (line.ends_with("  ") || line.ends_with('\\'));
         let text = text.trim_end_matches(['\\', ' ']);
+        block.feed(text, self.look, width, out);
         if is_break {
-            block.feed(text, self.look, width, out);
+            block.feed(" ", self.look, width, out);
             block.end(self.look, width, out);
             block.wrapper.end_line_after_word(width, out);
         } else {
-            block.feed(text, self.look, width, out);
             block.feed("\n", self.look, width, out);
         }
     }
 
     /// Ends the block and writes the blank line before the next one.
-    fn separate(&mut self, width: usize, out: &mut String) {
+    fn separate(&mut self, quotes: usize, width: usize, out: &mut String) {
         self.end_block(width, out);
-        if std::mem::take(&mut self.is_blank) && (self.has_output || !out.is_empty()) {
+        if let Some(blank) = self.blank.take()
+            && (self.has_output || !out.is_empty())
+        {
+            let prefix = self.quoted(blank.min(quotes));
+            self.paint(prefix.trim_end(), Style::DIM, out);
             out.push('\n');
         }
     }
@@ -316,10 +422,7 @@ impl Renderer {
                 text.end(self.look, width, out);
                 text.wrapper.finish(width, out);
             }
-            Block::Table(mut rows) => match table(&rows.rows, &rows.prefix, width, self.look) {
-                Some(lines) => out.push_str(&lines),
-                None => rows.write_source(out),
-            },
+            Block::Table(mut table) => table.write(width, self.look, out),
             Block::None | Block::Code(_) => {}
         }
     }
@@ -335,241 +438,53 @@ impl Renderer {
 }
 
 impl TextBlock {
-    /// Adds text; everything before a space is written if its marks are closed.
+    /// Adds text, and writes it up to a break if its marks are closed.
     fn feed(&mut self, text: &str, look: Look, width: usize, out: &mut String) {
         self.has_text |= !text.trim().is_empty();
-        for piece in text.split_inclusive(char::is_whitespace) {
-            self.pending.push_str(piece);
-            if piece.ends_with(char::is_whitespace) && is_closed(&self.pending) {
+        for character in text.chars() {
+            let last = self.pending.chars().next_back().unwrap_or(' ');
+            if !last.is_whitespace() && may_break_between(last, character) && self.is_closed(look) {
+                self.end(look, width, out);
+            }
+            self.pending.push(character);
+            let is_end = character.is_whitespace() && self.is_closed(look);
+            if is_end || self.pending.len() > MAX_SEGMENT {
                 self.end(look, width, out);
             }
         }
     }
 
+    /// Returns whether the pending text does not depend on text that follows.
+    fn is_closed(&self, look: Look) -> bool {
+        !look.has_styles || is_closed(&self.pending, self.before)
+    }
+
     fn end(&mut self, look: Look, width: usize, out: &mut String) {
         let text = std::mem::take(&mut self.pending);
-        self.wrapper
-            .push(&spans(&text, self.style, look), width, out);
-    }
-}
-
-impl CodeBlock {
-    /// Writes a line; returns whether it ends the block.
-    fn line(&mut self, line: &str, look: Look, out: &mut String) -> bool {
-        let mut rest = line;
-        for _ in 0..self.quotes {
-            let inner = rest.trim_start().strip_prefix('>');
-            rest = inner.map_or(rest, |inner| inner.strip_prefix(' ').unwrap_or(inner));
-        }
-        let blank = rest.len() - rest.trim_start_matches(' ').len();
-        let content = rest.get(blank.min(self.indent)..).unwrap_or_default();
-        let mark = content.trim();
-        let first = self.mark.chars().next().unwrap_or('`');
-        let is_end = mark.len() >= self.mark.len() && mark.chars().all(|one| one == first);
-        paint(out, &Span::new(self.prefix.as_str(), Style::DIM), look);
-        if is_end {
-            paint(out, &Span::new(mark, Style::DIM), look);
-        } else {
-            for span in self.highlighter.line(content) {
-                paint(out, &span, look);
-            }
-        }
-        out.push('\n');
-        is_end
+        let spans = spans(&text, self.before, self.style, look);
+        self.wrapper.push(&spans, width, out);
+        self.before = text.chars().next_back().unwrap_or(self.before);
     }
 }
 
 impl TableBlock {
-    /// Writes the rows as they are in the source.
-    fn write_source(&mut self, out: &mut String) {
+    /// Writes the rows; if more follow, they have the same heading.
+    fn write(&mut self, width: usize, look: Look, out: &mut String) {
+        let is_table = self.rows.get(1).is_some_and(|row| is_rule(row));
+        if is_table && self.rows.iter().take(2).map(String::len).sum::<usize>() < MAX_TABLE / 2 {
+            out.push_str(&table(&self.rows, &self.prefix, width, look));
+            self.rows.truncate(2);
+            self.bytes = self.rows.iter().map(String::len).sum();
+            return;
+        }
         for row in self.rows.drain(..) {
-            out.push_str(&self.prefix);
-            out.push_str(&row);
-            out.push('\n');
+            let prefix = self.prefix.clone();
+            let mut wrapper = Wrapper::new(look, prefix.clone(), prefix);
+            wrapper.push(&spans(&row, ' ', Style::PLAIN, look), width, out);
+            wrapper.finish(width, out);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use unicode_width::UnicodeWidthStr as _;
-
-    use super::*;
-
-    const PLAIN: Look = Look {
-        has_styles: false,
-        has_links: false,
-    };
-    const STYLED: Look = Look {
-        has_styles: true,
-        has_links: false,
-    };
-
-    fn render(text: &str, width: usize, look: Look) -> String {
-        let mut renderer = Renderer::new(look);
-        let mut out = renderer.push(text, width);
-        out.push_str(&renderer.finish(width));
-        out
-    }
-
-    /// Removes the sequences for styles and links.
-    fn visible(text: &str) -> String {
-        let mut out = String::new();
-        let mut parts = text.split('\u{1b}');
-        out.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            let end = match part.strip_prefix('[') {
-                Some(_) => part.find('m').map(|end| end + 1),
-                None if part.starts_with(']') => Some(part.len()),
-                None => Some(1),
-            };
-            out.push_str(part.get(end.unwrap()..).unwrap());
-        }
-        out
-    }
-
-    #[test]
-    fn blocks_have_their_form() {
-        let text = "# Title\n\nSome **bold** and *slanted* text with `code`,\n[a link](https://a.test/x).\n\n\
-            - one\n- two of **them**\n  - nested\n\n1. first\n2. second\n\n> quoted\n> text\n\n\
-            | a | b |\n|---|---|\n| 1 | two words |\n\n```rust\nlet x = 1; // one\n```\nend\n\n---\n";
-        let expected = "Title\n\nSome bold and slanted text with code, a\nlink (https://a.test/x).\n\n\
-            • one\n• two of them\n  • nested\n\n1. first\n2. second\n\n│ quoted text\n\n\
-            a │ b\n──┼──────────\n1 │ two words\n\n```rust\nlet x = 1; // one\n```\nend\n\n\
-            ────────────────────────────────────────\n";
-        assert_eq!(visible(&render(text, 40, STYLED)), expected);
-    }
-
-    #[test]
-    fn styles_are_those_of_the_marks() {
-        let out = render("**b** *i* ~~s~~ `c`\n", 80, STYLED);
-        let expected =
-            "\u{1b}[1mb\u{1b}[0m \u{1b}[3mi\u{1b}[0m \u{1b}[9ms\u{1b}[0m \u{1b}[36mc\u{1b}[0m\n";
-        assert_eq!(out, expected);
-        let code = "```py\nif x: # no\n    s = \"a\" + 1\n```\n";
-        let out = render(code, 80, STYLED);
-        assert!(
-            out.contains("\u{1b}[35mif\u{1b}[0m x: \u{1b}[2m# no\u{1b}[0m\n"),
-            "{out:?}"
-        );
-        assert!(
-            out.contains("s = \u{1b}[32m\"a\"\u{1b}[0m + \u{1b}[33m1\u{1b}[0m\n"),
-            "{out:?}"
-        );
-    }
-
-    #[test]
-    fn without_styles_the_marks_stay() {
-        let text = "## Title\n\nA **bold** [link](https://a.test).\n";
-        assert_eq!(render(text, 80, PLAIN), text);
-    }
-
-    #[test]
-    fn marks_that_close_nothing_are_text() {
-        for text in [
-            "2 * 3 * 4\n",
-            "a_b_c and _x\n",
-            "**open\n",
-            "[no link] (x)\n",
-            "`tick\n",
-            "\\*no\\*\n",
-        ] {
-            let expected = text.replace('\\', "");
-            assert_eq!(visible(&render(text, 80, STYLED)), expected);
-        }
-    }
-
-    #[test]
-    fn links_are_hyperlinks_where_the_terminal_has_them() {
-        let look = Look {
-            has_links: true,
-            ..STYLED
-        };
-        let out = render("[a](https://a.test/b) [b](javascript:x)\n", 80, look);
-        let link = "\u{1b}]8;;https://a.test/b\u{1b}\\\u{1b}[4ma\u{1b}[0m\u{1b}]8;;\u{1b}\\";
-        assert!(out.starts_with(link), "{out:?}");
-        assert!(
-            out.ends_with("\u{1b}[4mb\u{1b}[0m \u{1b}[2m(javascript:x)\u{1b}[0m\n"),
-            "{out:?}"
-        );
-    }
-
-    #[test]
-    fn wide_and_combining_characters_have_their_width() {
-        let text = "漢字かな交じり文は空白なしで折り返される。それでも幅は正しい。 e\u{301}te\u{301} 👩\u{200d}👩\u{200d}👧 fin\n";
-        for width in 40..60 {
-            for line in render(text, width, PLAIN).lines() {
-                assert!(line.width() <= width, "{width}: {line}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_table_that_is_too_large_or_too_wide_is_written_as_it_is() {
-        let row = format!("| {} |\n", "x".repeat(60));
-        let large = format!("| a |\n|---|\n{}", row.repeat(2_000));
-        let out = render(&large, 80, PLAIN);
-        assert_eq!(out, large);
-        let wide = format!("| a | b |\n|---|---|\n| {} | y |\n", "x".repeat(60));
-        assert_eq!(render(&wide, 40, PLAIN), wide);
-    }
-
-    #[test]
-    fn lines_come_before_the_paragraph_ends() {
-        let mut renderer = Renderer::new(STYLED);
-        let out = renderer.push("many words that are longer than one line of two", 40);
-        assert_eq!(out, "many words that are longer than one line\n");
-    }
-
-    fn markdown() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            Just("word ".to_owned()),
-            Just("**bold** ".to_owned()),
-            Just("*it* ".to_owned()),
-            Just("`co de` ".to_owned()),
-            Just("\n".to_owned()),
-            Just("\n\n".to_owned()),
-            Just("- ".to_owned()),
-            Just("1. ".to_owned()),
-            Just("> ".to_owned()),
-            Just("# ".to_owned()),
-            Just("| a | b |\n|---|---|\n| c | d |\n".to_owned()),
-            Just("```rs\nlet a = 1;\n```\n".to_owned()),
-            Just("[x](http://y) ".to_owned()),
-            Just("漢字 ".to_owned()),
-            Just("*".to_owned()),
-            Just("_".to_owned()),
-            Just("---".to_owned()),
-            Just("    ".to_owned()),
-            Just("  \n".to_owned()),
-            "[ -~\n]{0,6}",
-        ];
-        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
-    }
-
-    proptest! {
-        #[test]
-        fn every_split_gives_the_same_lines(text in markdown(), cuts in proptest::collection::vec(0..200_usize, 0..20)) {
-            let whole = render(&text, 50, STYLED);
-            let mut renderer = Renderer::new(STYLED);
-            let mut out = String::new();
-            let mut rest = text.as_str();
-            for cut in cuts {
-                let at = (0..=cut.min(rest.len())).rev().find(|at| rest.is_char_boundary(*at));
-                let (piece, after) = rest.split_at(at.unwrap_or(0));
-                out.push_str(&renderer.push(piece, 50));
-                rest = after;
-            }
-            out.push_str(&renderer.push(rest, 50));
-            out.push_str(&renderer.finish(50));
-            prop_assert_eq!(out, whole);
-        }
-
-        #[test]
-        fn no_letter_is_lost(text in "[a-z0-9 *_`#>|\\[\\]()\n.-]{0,200}") {
-            let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).collect::<String>();
-            prop_assert_eq!(letters(&visible(&render(&text, 60, STYLED))), letters(&text));
-        }
-    }
-}
+mod tests;

@@ -28,7 +28,8 @@ impl Style {
     pub(super) const CODE: Self = Self::coloured(36);
     pub(super) const KEYWORD: Self = Self::coloured(35);
     pub(super) const STRING: Self = Self::coloured(32);
-    pub(super) const NUMBER: Self = Self::coloured(33);
+    /// Yellow has too little contrast on a light background.
+    pub(super) const NUMBER: Self = Self::coloured(34);
 
     /// The parameters of the attributes, in the order of their bits.
     const PARAMETERS: [&'static str; 5] = ["1", "2", "3", "4", "9"];
