@@ -10,6 +10,7 @@ mod bench;
 mod conformance;
 mod o200k;
 mod readme;
+mod screenshots;
 mod soak;
 mod tidy;
 mod wasm;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|sessions|turn
-                   | soak [PACKAGE]… | wasm | readme
+                   | soak [PACKAGE]… | wasm | readme | screenshots [--check]
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -38,6 +39,7 @@ const USAGE: &str =
                 openarmature: the harness against every YAML file of cases in a folder;
                 --mutate: changes every expectation, which must make its case fail
   readme        the commands of the README and of docs, in their order
+  screenshots   the screenshots of docs/terminal.md, from runs on a real terminal; --check compares
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed";
 
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         }
         ["soak", packages @ ..] => soak::soak(&root(), packages),
         ["readme"] => readme::readme(&root()),
+        ["screenshots", rest @ ..] => screenshots::screenshots(&root(), rest),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {

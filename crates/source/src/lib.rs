@@ -50,6 +50,6 @@ pub use escape::{
 pub use escape_json::escape_json;
 pub use lines::{LineColumn, LineIndex};
 pub use map::SourceMap;
-pub use render::{ColorMode, Origin, Source};
+pub use render::{ColorMode, Origin, ReportStyle, Source};
 pub use shell_words::{quote_word, quote_words};
 pub use span::Span;

@@ -4,7 +4,7 @@
 //! needs no change for several texts. The first text begins at address 0: in a document without
 //! imports, addresses are offsets.
 
-use crate::{ColorMode, Diagnostic, Label, LineColumn, Source, Span};
+use crate::{Diagnostic, Label, LineColumn, ReportStyle, Source, Span};
 
 /// Texts in one address space, each with the position of its import.
 ///
@@ -15,7 +15,7 @@ use crate::{ColorMode, Diagnostic, Label, LineColumn, Source, Span};
 /// map.push("prompt.md", b"<import src=\"rules.md\"/>", None);
 /// let rules = map.push("rules.md", b"Be brief", Some(0));
 /// let finding = Diagnostic::warning(DiagnosticCode::ContentDropped, "dropped", Span::new(rules, rules + 2));
-/// let report = map.render(&finding, ColorMode::Plain);
+/// let report = map.render(&finding::Plain);
 /// assert!(report.contains("rules.md:1:1"));
 /// assert!(report.contains("imported at prompt.md:1:1"));
 /// ```
@@ -124,12 +124,12 @@ impl<'a> SourceMap<'a> {
     }
 
     /// Renders a finding and the chain of imports that leads to its text.
-    pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
+    pub fn render(&self, diagnostic: &Diagnostic, style: impl Into<ReportStyle>) -> String {
         let Some(file) = self.file(diagnostic.primary.start) else {
             return format!("{}: {}\n", diagnostic.code, diagnostic.message);
         };
         let (local, notes) = self.localise(diagnostic, file);
-        file.source.render_with(&local, &notes, style)
+        file.source.render_with(&local, &notes, style.into())
     }
 
     /// Converts a finding to offsets into `file`; labels in other texts become notes.

@@ -28,6 +28,31 @@ pub enum ColorMode {
     Ansi,
 }
 
+/// The appearance of a rendered report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportStyle {
+    colors: ColorMode,
+    width: Option<usize>,
+}
+
+impl ReportStyle {
+    /// Sets the columns to which quoted lines are clipped, around the positions of the report.
+    #[must_use]
+    pub const fn with_width(mut self, columns: usize) -> Self {
+        self.width = Some(columns);
+        self
+    }
+}
+
+impl From<ColorMode> for ReportStyle {
+    fn from(colors: ColorMode) -> Self {
+        Self {
+            colors,
+            width: None,
+        }
+    }
+}
+
 /// A named text with its line index.
 #[derive(Debug)]
 pub struct Source<'a> {
@@ -128,8 +153,8 @@ impl<'a> Source<'a> {
     ///
     /// The report contains code, message, position, the underlined text, the expected text and the
     /// remedies.
-    pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
-        self.render_with(diagnostic, &[], style)
+    pub fn render(&self, diagnostic: &Diagnostic, style: impl Into<ReportStyle>) -> String {
+        self.render_with(diagnostic, &[], style.into())
     }
 
     /// Renders one diagnostic with notes after the labels.
@@ -137,7 +162,7 @@ impl<'a> Source<'a> {
         &self,
         diagnostic: &Diagnostic,
         notes: &[String],
-        style: ColorMode,
+        style: ReportStyle,
     ) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
@@ -198,9 +223,14 @@ impl<'a> Source<'a> {
         for help in &diagnostic.help {
             group = group.element(Level::HELP.message(escape_untrusted(help)));
         }
-        let renderer = match style {
+        let renderer = match style.colors {
             ColorMode::Plain => Renderer::plain(),
             ColorMode::Ansi => Renderer::styled(),
+        };
+        let renderer = match style.width {
+            // The renderer counts neither the numbers of the lines nor its ellipses.
+            Some(width) => renderer.term_width(width.saturating_sub(12).max(16)),
+            None => renderer,
         };
         let mut report = renderer.render(&[group]);
         report.push('\n');

@@ -100,7 +100,11 @@ pub(crate) const RULES: &[Rule] = &[
         r"\bmust not know\b|\b([Nn]obody|[Nn]othing|no rule) knows\b",
         "use unknown or \"does not depend on\"",
     ),
-    rule("picture", r"\b[Pp]ictures?\b", "use image"),
+    // The element of HTML has no other name.
+    with_allowed(
+        rule("picture", r"\b[Pp]ictures?\b", "use image"),
+        r"</?picture>",
+    ),
     with_allowed(
         rule(
             "wants",

@@ -285,7 +285,7 @@ impl Grant {
     }
 
     /// Iterates over the tool names; `None` for a server, which names its own.
-    pub(crate) fn names(&self) -> impl Iterator<Item = Option<&str>> {
+    pub fn names(&self) -> impl Iterator<Item = Option<&str>> {
         let all = std::iter::once(&self.own).chain(self.agents.values());
         let powers = all.flat_map(|declared| declared.powers.values());
         powers.flat_map(|power| match &power.names {

@@ -13,7 +13,7 @@ use crate::arguments::{DebugCommand, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{CliError, Exit};
 use crate::files::{file_world, read_file, refuse_chatmd};
 use crate::setup::failures::source_failure;
-use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
+use crate::terminal::{ignore_broken_pipe, print, print_error, report_style};
 use crate::token_ids::any_ids_of;
 
 pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, CliError> {
@@ -34,7 +34,7 @@ fn tree(arguments: &TreeArgs) -> Result<Exit, CliError> {
     ignore_broken_pipe(print(&format!("{}\n", tree.to_json())))?;
     let source = Source::new(&name, text.as_bytes());
     for diagnostic in tree.diagnostics() {
-        print_error(&format!("{}\n", source.render(diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(diagnostic, report_style())));
     }
     Ok(if tree.has_errors() {
         Exit::Findings
@@ -55,7 +55,7 @@ fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, CliError> {
     ignore_broken_pipe(print(&format!("{}\n", loaded.to_json())))?;
     let map = loaded.source_map();
     for error in loaded.diagnostics().iter().filter(|found| found.is_error()) {
-        print_error(&format!("{}\n", map.render(error, error_style())));
+        print_error(&format!("{}\n", map.render(error, report_style())));
     }
     Ok(if loaded.has_errors() {
         Exit::Findings

@@ -27,7 +27,7 @@ use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
 use crate::setup::prepare_failure::{no_approver, prepare_failure};
 use crate::setup::prompt::input::{self, Input};
-use crate::setup::session_turn::resume_command;
+use crate::setup::session_turn::{PART_KEPT, resume_command};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal, until_stopped};
 use crate::setup::store::{new_id, open};
@@ -132,7 +132,15 @@ fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Resul
             None => Ok(Ended::Suspended(turn)),
         },
         Ok(Ok(_)) => Err(unknown_end()),
-        Ok(Err(error)) => Err(turn_failure(&error)),
+        Ok(Err(error)) => {
+            let failure = turn_failure(&error);
+            let is_kept = written.is_some() && output.has_part();
+            Err(if is_kept {
+                failure.with_help(PART_KEPT)
+            } else {
+                failure
+            })
+        }
     };
     if let Some(error) = agents.and_then(|agents| agents.take_error()) {
         not_kept(&error);

@@ -18,7 +18,7 @@ use crate::exit::{CliError, Exit};
 use crate::files::{find_files, io_cause, is_stdin, size_of};
 use crate::finding::to_json;
 use crate::progress::Progress;
-use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
+use crate::terminal::{ignore_broken_pipe, print, print_error, report_style};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
@@ -195,7 +195,7 @@ impl Tally {
             print_error(&format!("{place}: {}\n", escape_line(&diagnostic.message)));
             return Ok(());
         }
-        print_error(&format!("{}\n", source.render(&diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(&diagnostic, report_style())));
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ use crate::setup::environment::variable;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
-use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
+use crate::setup::settings::{Settings, TrustQuestions};
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
@@ -49,6 +49,12 @@ fn turn(
             let edits = edits(&arguments.edits, &waiting)?;
             let record = ConnectionRecord::of(&waiting);
             let mut settings = settings.clone();
+            // The decision is about calls; only programs of servers require trust in the prompt.
+            settings.trust.questions = if denies(&payload) {
+                TrustQuestions::None
+            } else {
+                TrustQuestions::Servers
+            };
             if let Some(record) = &record {
                 settings.model = settings.model.resuming(record);
             }
@@ -91,6 +97,8 @@ fn turn(
         }
         if payload.get(APPROVAL).is_some_and(|word| word == "approve") {
             output.approves(suspended::call_ids(&waiting));
+        } else {
+            output.denies(suspended::call_ids(&waiting));
         }
         // With its name, a repeated signal is recognised as already delivered.
         let target = if waiting.signal_id == arguments.id {
@@ -110,6 +118,14 @@ fn turn(
     });
     runtime.shutdown_background();
     ended
+}
+
+/// Returns whether a payload denies every call.
+fn denies(payload: &Map<String, Value>) -> bool {
+    match payload.get(APPROVAL) {
+        Some(Value::Object(calls)) => calls.values().all(|word| word == "deny"),
+        word => word.is_some_and(|word| word == "deny"),
+    }
 }
 
 fn invalid_payload(message: &str) -> CliError {

@@ -21,7 +21,7 @@ use crate::finding::{place_json, to_json};
 use crate::language::Language;
 use crate::setup::failures::source_failure;
 use crate::terminal::{
-    error_style, ignore_broken_pipe, output_style, print, print_error, print_styled,
+    ignore_broken_pipe, output_style, print, print_error, print_styled, report_style,
 };
 
 /// The options of a rewriting command.
@@ -317,7 +317,7 @@ impl Work<'_> {
             ignore_broken_pipe(print(&summary)).map(drop)?;
         }
         for finding in &made.remaining {
-            print_error(&format!("{}\n", source.render(finding, error_style())));
+            print_error(&format!("{}\n", source.render(finding, report_style())));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use logue_agent::{SourceError, TranscriptError};
 use logue_source::Source;
 
 use crate::exit::{CliError, Exit};
-use crate::terminal::error_style;
+use crate::terminal::report_style;
 
 pub(crate) fn source_failure(error: &SourceError) -> CliError {
     let diagnostic = &error.diagnostic;
@@ -23,7 +23,7 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
     let source = Source::new(name, text);
     let reports: Vec<String> = errors
         .iter()
-        .map(|error| source.render(error, error_style()))
+        .map(|error| source.render(error, report_style()))
         .collect();
     let (code, message) = errors
         .first()

@@ -13,8 +13,9 @@ use logue_tools::mcp::McpOptions;
 use crate::exit::CliError;
 use crate::setup::environment::{data_folder, file_owners};
 use crate::setup::output::Output;
+use crate::setup::question;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::settings::{Settings, TrustSettings};
+use crate::setup::settings::{Settings, TrustQuestions, TrustSettings};
 use crate::setup::terminal_approver::Terminal;
 use crate::setup::trust::TrustReason;
 use crate::setup::turn_environment::TurnCommand;
@@ -90,6 +91,23 @@ impl TrustRules {
         let not_trusted = PromptTrust::not_trusted(grant);
         // Rules may have decided about every tool.
         if !permissions.leaves_to_trust(grant) {
+            return Ok(not_trusted);
+        }
+        if source.file().is_none() && source.name == question::NAME {
+            // The user named its tools. A fork only asks the model, which the question does too.
+            let asks_only = grant.names().all(|name| name == Some("fork"));
+            return Ok(if asks_only {
+                PromptTrust::trusted(grant)
+            } else {
+                not_trusted
+            });
+        }
+        let is_asked = match self.settings.questions {
+            TrustQuestions::All => true,
+            TrustQuestions::Servers => grant.names().any(|name| name.is_none()),
+            TrustQuestions::None => false,
+        };
+        if !is_asked {
             return Ok(not_trusted);
         }
         if self.output.asks() {

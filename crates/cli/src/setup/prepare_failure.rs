@@ -7,7 +7,7 @@ use logue_source::quote_words;
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::model::provider_failure;
-use crate::terminal::error_style;
+use crate::terminal::report_style;
 
 /// The failure of a command whose turn could not be prepared.
 pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> CliError {
@@ -88,7 +88,7 @@ fn rendered_in(invalid: &InvalidPrompt) -> CliError {
     let map = invalid.source_map();
     let reports = invalid.errors().iter();
     let reports: Vec<String> = reports
-        .map(|error| map.render(error, error_style()))
+        .map(|error| map.render(error, report_style()))
         .collect();
     let first = invalid.errors().first();
     let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());

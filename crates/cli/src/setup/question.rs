@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::exit::{CliError, Exit};
 use crate::setup::attachments::Asked;
 
+/// The name of the prompt in messages.
+pub(crate) const NAME: &str = "the question";
+
 /// The label with the prompt of `logue ask`.
 pub(crate) const QUESTION: &str = "question";
 

@@ -23,6 +23,9 @@ use crate::setup::store::{release_leases, store_failure};
 use crate::setup::suspended::file_of;
 use crate::terminal::write_failed;
 
+/// The fate of the text of an answer that broke off.
+pub(crate) const PART_KEPT: &str = "the received part is kept as an interrupted answer";
+
 /// Reports the outcome of a session's turn.
 pub(crate) fn report_outcome(
     output: &Output,
@@ -50,7 +53,7 @@ pub(crate) fn report_outcome(
             ChatTurnOutcome::Errored(turn) => {
                 let failure = failed(&turn, store);
                 if turn.resumable {
-                    failure.with_help(go_on(&session, store))
+                    failure.with_help(go_on(&session, store, output))
                 } else {
                     failure
                 }
@@ -216,19 +219,23 @@ fn edits(metadata: Option<&Value>) -> String {
 }
 
 /// Returns the remedy of a failed turn whose calls are in the history.
-fn go_on(session: &str, store: &StoreArgs) -> String {
-    const KEPT: &str = "the calls of this turn and their results are kept";
+fn go_on(session: &str, store: &StoreArgs, output: &Output) -> String {
+    let kept = match (output.has_calls(), output.has_part()) {
+        (true, _) => "the calls of this turn and their results are kept",
+        (false, true) => PART_KEPT,
+        (false, false) => "the completed parts of this turn are kept",
+    };
     if file_of(session).is_some() {
-        return format!("{KEPT}: run the same command again to continue from them");
+        return format!("{kept}: run the same command again to continue from them");
     }
     let store = store_flag(store);
     if session.starts_with(ASKED) {
         let session = quote_word(session);
-        return format!("{KEPT}: `logue sessions retry {session}{store}` continues from them");
+        return format!("{kept}: `logue sessions retry {session}{store}` continues from them");
     }
     let session = quote_word(session);
     format!(
-        "{KEPT}: the same command, or `logue sessions retry {session}{store}`, continues from them"
+        "{kept}: the same command, or `logue sessions retry {session}{store}`, continues from them"
     )
 }
 

@@ -4,18 +4,19 @@
 //! that no tool, file or model can forge a question or an answer. Input typed before the question
 //! is discarded.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource, EditedCall};
 use logue_harness::BoxFuture;
-use logue_source::{escape_json, escape_unambiguous, escape_untrusted};
+use logue_source::{ColorMode, escape_json, escape_unambiguous, escape_untrusted};
 
 use crate::counted::counted;
 use crate::setup::argument_editor::{self, spread};
 use crate::setup::output::Output;
-use crate::terminal::print_error;
+use crate::terminal::{answered, error_style, print_error};
 
 /// The lines of a preview that are shown; the key `s` shows all.
 const LINES: usize = 40;
@@ -184,6 +185,7 @@ fn shown(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>, all: bool)
         None => format!("\n{why}The model requests a call of {name}:\n"),
     };
     let what = described(question, edited);
+    let is_diff = error_style() == ColorMode::Ansi && what.contains("\n@@ -");
     let lines: Vec<&str> = what.lines().collect();
     let most = if all { lines.len() } else { LINES };
     for line in lines.iter().take(most) {
@@ -194,7 +196,7 @@ fn shown(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>, all: bool)
                 let start = line.get(..at).unwrap_or_default();
                 text.push_str(&format!("  │ {start}… (s shows all)\n"));
             }
-            None => text.push_str(&format!("  │ {line}\n")),
+            None => text.push_str(&format!("  │ {}\n", coloured(&line, is_diff))),
         }
     }
     if lines.len() > most {
@@ -205,6 +207,16 @@ fn shown(question: &ApprovalRequest<'_>, edited: Option<&EditedCall>, all: bool)
         ));
     }
     text
+}
+
+/// Returns a line of a preview, with the colour of its change in a diff.
+fn coloured(line: &str, is_diff: bool) -> Cow<'_, str> {
+    let colour = match line.chars().next() {
+        Some('+') if is_diff => 32,
+        Some('-') if is_diff => 31,
+        _ => return Cow::Borrowed(line),
+    };
+    Cow::Owned(format!("\u{1b}[{colour}m{line}\u{1b}[0m"))
 }
 
 /// Returns whether standard input and standard error are terminals.
@@ -224,7 +236,10 @@ pub(crate) async fn line() -> Option<String> {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         // A line without a newline is incomplete.
-        (read.is_ok() && line.ends_with('\n')).then_some(line)
+        (read.is_ok() && line.ends_with('\n')).then(|| {
+            answered();
+            line
+        })
     });
     read.await.ok().flatten()
 }

@@ -19,7 +19,7 @@ use crate::setup::permissions::{TrustRules, permissions};
 use crate::setup::settings::{RunSettings, Settings};
 use crate::setup::variables::environment_variable;
 use crate::setup::{mcp, network, requirements, variables};
-use crate::terminal::{error_style, print_error};
+use crate::terminal::{print_error, report_style};
 
 /// The settings of a command from which the environment of its turns is built.
 pub(crate) struct TurnCommand<'a> {
@@ -137,7 +137,7 @@ impl PrepareObserver for PrepareReports {
         let map = prompt.source_map();
         let found = prompt.diagnostics.iter();
         for warning in found.filter(|found| found.severity == Severity::Warning) {
-            print_error(&format!("{}\n", map.render(warning, error_style())));
+            print_error(&format!("{}\n", map.render(warning, report_style())));
         }
         warn_unconfined(prompt, shell);
     }

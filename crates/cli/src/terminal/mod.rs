@@ -1,23 +1,47 @@
 //! Writing to standard output and standard error, for terminals and pipes.
 
 pub(crate) mod markdown;
+mod wrapped;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use logue_source::{ColorMode, UntrustedEscaper};
+use logue_source::{ColorMode, ReportStyle, UntrustedEscaper};
 
 use self::markdown::Look;
+use self::wrapped::wrapped;
 use crate::exit::{CliError, Exit};
 use crate::progress::suspended;
 
+/// The columns of the narrowest terminal for which text is wrapped.
+pub(crate) const MIN_WIDTH: usize = 40;
+
 /// The columns of a terminal that does not report them.
 const DEFAULT_WIDTH: usize = 80;
+
+/// The state of standard error: its last text is a question, which has no line break.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
 /// Returns the colour mode of standard error.
 ///
 /// A terminal has colours unless `NO_COLOR` is set; `CLICOLOR_FORCE` forces them.
 pub(crate) fn error_style() -> ColorMode {
     style(io::stderr().is_terminal())
+}
+
+/// Returns the appearance of reports on standard error.
+pub(crate) fn report_style() -> ReportStyle {
+    let style = ReportStyle::from(error_style());
+    error_width().map_or(style, |width| style.with_width(width))
+}
+
+/// Returns the columns of standard error; `None` if text is not wrapped for it.
+pub(crate) fn error_width() -> Option<usize> {
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return None;
+    }
+    let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
+    Some(usize::from(width.0)).filter(|width| *width >= MIN_WIDTH)
 }
 
 /// Returns the colour mode of standard output, by the rules of [`error_style`].
@@ -109,10 +133,25 @@ pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
 
 /// Writes to standard error; errors are ignored, since no stream remains for a report.
 pub(crate) fn print_error(text: &str) {
+    let wrapped = error_width().map(|width| wrapped(text, width));
+    let text = wrapped.as_deref().unwrap_or(text);
     suspended(|| {
         let mut err = io::stderr().lock();
         drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
     });
+    IS_ASKING.store(!text.ends_with('\n'), Ordering::Relaxed);
+}
+
+/// Notes that the user ended the line of a question.
+pub(crate) fn answered() {
+    IS_ASKING.store(false, Ordering::Relaxed);
+}
+
+/// Ends the line of a question that was not answered.
+pub(crate) fn end_question() {
+    if IS_ASKING.load(Ordering::Relaxed) {
+        print_error("\n");
+    }
 }
 
 /// Treats a closed pipe as the normal end of a command.

@@ -145,6 +145,9 @@ fn control_c_ends_the_turn_and_runs_nothing() {
     screen.press("\u{3}");
     let (status, text) = screen.end();
     assert_eq!(status, 130, "{text}");
+    // The terminal shows the key on the line of the question.
+    let end = "[y/N/a/d/e/s/?] ^C\ncancelled. Completed parts are in p.md.\n";
+    assert!(text.ends_with(end), "{text:?}");
     assert_eq!(runs(folder.path()), "");
     assert!(records(folder.path()).is_empty());
 }

@@ -85,6 +85,7 @@ mod rule_names;
 mod run;
 mod scan;
 mod screen;
+mod screenshots;
 mod send;
 mod server_access;
 mod sessions;

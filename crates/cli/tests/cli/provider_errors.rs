@@ -99,6 +99,39 @@ fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
 }
 
 #[test]
+fn a_received_part_is_reported_as_kept_only_if_there_is_one() {
+    let piece = testkit::text_delta("begun");
+    for (bytes, arguments, is_kept) in [
+        (piece.clone(), &["run", "prompt.md"][..], true),
+        (piece[..20].to_vec(), &["run", "prompt.md"], false),
+        (piece.clone(), &["run", "--no-save", "prompt.md"], false),
+        (piece, &["ask", "-m", "m", "hello"], true),
+    ] {
+        let server = ModelServer::start(vec![Reply::Cut(bytes)], Delivery::Whole).unwrap();
+        let folder = folder(&[("prompt.md", PROMPT)]);
+        let ran = logue(folder.path())
+            .args(arguments)
+            .args(["--retries", "0"])
+            .env("OPENAI_BASE_URL", server.base_url())
+            .output();
+        let ran = crate::program::Ran::from(ran.unwrap());
+        assert_eq!(ran.status, 4, "{}", ran.stderr);
+        let part = "the received part is kept as an interrupted answer";
+        assert_eq!(
+            ran.stderr.contains(part),
+            is_kept,
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("the calls of this turn"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn a_message_survives_the_failure_and_is_sent_by_the_next_run() {
     let replies = vec![
         Reply::Status(500, Vec::new(), String::new()),

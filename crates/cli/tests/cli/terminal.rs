@@ -1,11 +1,12 @@
 //! The answer on a real terminal: rendered while it arrives, and never changed afterwards.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 use rustix::termios::{Winsize as Size, tcsetwinsize};
@@ -22,7 +23,7 @@ const COLUMNS: u16 = 240;
 const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
 
 /// The program on a pseudo-terminal, with an emulator that reads what it prints.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     master: File,
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -30,7 +31,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(command: &mut Command, columns: u16) -> Self {
+    pub(crate) fn start(command: &mut Command, columns: u16) -> Self {
         let size = Winsize {
             ws_row: ROWS,
             ws_col: columns,
@@ -84,7 +85,14 @@ impl Terminal {
         self.bytes.lock().unwrap().clone()
     }
 
-    fn expect(&self, text: &str) {
+    /// Types keys at a question.
+    pub(crate) fn press(&mut self, keys: &str) {
+        // The program discards what was typed before it reads, which no event reports.
+        std::thread::sleep(Duration::from_millis(100));
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn expect(&self, text: &str) {
         wait_until(
             || {
                 format!(
@@ -101,7 +109,7 @@ impl Terminal {
     }
 
     /// Waits for the end; returns the status and everything that was printed.
-    fn end(mut self) -> (i32, Vec<u8>) {
+    pub(crate) fn end(mut self) -> (i32, Vec<u8>) {
         let mut status = None;
         wait_until(
             || "the program does not end".to_owned(),
@@ -138,7 +146,11 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-fn command(folder: &std::path::Path, server: &ModelServer, arguments: &[&str]) -> Command {
+pub(crate) fn command(
+    folder: &std::path::Path,
+    server: &ModelServer,
+    arguments: &[&str],
+) -> Command {
     let mut command = logue(folder);
     command
         .args(arguments)

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, strict};
+use crate::screen::Screen;
 
 const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n\
                       <tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
@@ -90,6 +91,84 @@ fn an_unknown_prompt_reads_and_asks_for_the_rest() {
     assert_eq!(effects(folder.path()), 1);
     let last = server.received().last().unwrap().body["messages"].to_string();
     assert!(last.contains("content of a"), "{last}");
+}
+
+#[test]
+fn a_decision_reports_what_was_denied_and_warns_of_nothing() {
+    for (flag, stderr, effect) in [
+        ("--deny", "denied: the call of deploy was not run\n", 0),
+        ("--approve", "", 1),
+    ] {
+        let (folder, server) = (prepared(), server());
+        let ran = run(folder.path(), &server, &["run", "p.md", "go"]);
+        assert_eq!(ran.status, 6, "{}", ran.stderr);
+        // The name of the tool precedes the preview.
+        assert!(
+            ran.stderr.contains("\ndeploy:\n  │ Runs in "),
+            "{}",
+            ran.stderr
+        );
+        let line = ran
+            .stderr
+            .lines()
+            .find(|line| line.contains("logue signal"));
+        let signal = line.unwrap().split_whitespace().nth(2).unwrap();
+        let ran = run(folder.path(), &server, &["signal", signal, flag]);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "done\n", stderr)
+        );
+        assert_eq!(effects(folder.path()), effect);
+    }
+}
+
+#[test]
+fn a_decision_at_a_terminal_asks_about_no_trust() {
+    for (flag, effect) in [("--deny", 0), ("--approve", 1)] {
+        let (folder, server) = (prepared(), server());
+        let ran = run(folder.path(), &server, &["run", "p.md", "go"]);
+        let line = ran
+            .stderr
+            .lines()
+            .find(|line| line.contains("logue signal"));
+        let signal = line.unwrap().split_whitespace().nth(2).unwrap();
+        let mut command = strict(folder.path());
+        command
+            .env("OPENAI_BASE_URL", server.base_url())
+            .args(["signal", signal, flag]);
+        let (status, text) = Screen::start(&mut command).end();
+        assert_eq!(status, 0, "{text}");
+        assert!(!text.contains("rust"), "{text}");
+        assert_eq!(
+            text.contains("✗ deploy {\"arguments\":[]} · denied"),
+            effect == 0,
+            "{text}"
+        );
+        assert_eq!(effects(folder.path()), effect);
+    }
+}
+
+#[test]
+fn a_question_with_a_fork_warns_of_nothing() {
+    let server = || {
+        let replies = vec![Reply::Answer(Answer::text("hi"))];
+        ModelServer::start(replies, Delivery::Whole).unwrap()
+    };
+    let arguments = ["ask", "-m", "m", "--tool", "fork", "hello"];
+    let (folder, model) = (folder(&[]), server());
+    let ran = run(folder.path(), &model, &arguments);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "hi\n", "")
+    );
+    let model = server();
+    let mut command = strict(folder.path());
+    command
+        .env("OPENAI_BASE_URL", model.base_url())
+        .args(arguments);
+    let (status, text) = Screen::start(&mut command).end();
+    assert_eq!(status, 0, "{text}");
+    assert!(text.starts_with("hi\n"), "{text}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ pub(crate) fn interrupted(cause: &str) -> ProviderError {
         Category::Unavailable,
         format!("the response was interrupted: {cause}"),
     )
-    .with_help("run the same command again; the received part is kept as an interrupted answer")
+    .with_help("run the same command again")
 }
 
 /// Returns the error of an unusable response and keeps the received content.

@@ -41,7 +41,7 @@ use crate::language::Language;
 use crate::progress::Progress;
 use crate::setup::evaluation::base_of;
 use crate::setup::settings::Settings;
-use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
+use crate::terminal::{ignore_broken_pipe, print, print_error, report_style};
 
 pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
     let files = files(arguments)?;
@@ -429,7 +429,7 @@ impl Checker<'_> {
             .map_or((source, diagnostic), |(source, finding)| (source, finding));
         let line = match self.format {
             FindingFormat::Human => {
-                let report = format!("{}\n", source.render(diagnostic, error_style()));
+                let report = format!("{}\n", source.render(diagnostic, report_style()));
                 print_error(&report);
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy, lines, severity_name
 use crate::counted::{counted, counted_as};
 use crate::exit::{CliError, Exit};
 use crate::finding::to_json;
-use crate::terminal::{error_style, print, print_error, write_failed};
+use crate::terminal::{print, print_error, report_style, write_failed};
 
 /// The position of a conversation in its file.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl Report {
         if !errors.is_empty() {
             let source = Source::fragment(which.name, which.text, which.start);
             for found in errors {
-                print_error(&format!("{}\n", source.render(found, error_style())));
+                print_error(&format!("{}\n", source.render(found, report_style())));
             }
         }
         let reason = read.reason();

@@ -28,7 +28,7 @@ use crate::files::{find_files, is_stdin, read_file};
 use crate::language::Language;
 use crate::setup::evaluation::record_key;
 use crate::setup::failures::source_failure;
-use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
+use crate::terminal::{ignore_broken_pipe, print, print_error, report_style};
 
 pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
     if arguments.file.is_dir() {
@@ -394,6 +394,6 @@ fn report(source: &Source<'_>, found: &[logue_source::Diagnostic]) {
         return;
     }
     for diagnostic in errors {
-        print_error(&format!("{}\n", source.render(diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(diagnostic, report_style())));
     }
 }

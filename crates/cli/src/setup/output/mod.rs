@@ -16,7 +16,7 @@ use logue_agent::{
 };
 use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
-use logue_message::{ChatMessage, Role};
+use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;
 use logue_source::{UntrustedEscaper, escape_line, escape_untrusted, quote_word};
 use openchatml::stream::{Audience, ResponseEvent};
@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 use self::events::{cost, json_event, usage};
 use self::parts::{TextParts, TextPiece};
 use self::progress::{
-    described, dim, is_refused, outcome_line, shown_time, shown_wait, usage_line, warn_of_cut,
-    without_effect,
+    described, dim, is_refused, on_one_line, outcome_line, shown_time, shown_wait, usage_line,
+    warn_of_cut, without_effect,
 };
 use crate::arguments::{DisplayArgs, JsonEvents};
 use crate::exit::{CliError, Exit};
@@ -34,13 +34,12 @@ use crate::setup::evaluation::not_kept;
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
 use crate::terminal::markdown::{Look, Renderer};
-use crate::terminal::{output_look, output_width, print_as_is, print_error, print_part};
+use crate::terminal::{
+    MIN_WIDTH, end_question, output_look, output_width, print_as_is, print_error, print_part,
+};
 
 /// The columns of a spinner and its time beside the activity.
 const SPINNER: usize = 12;
-
-/// The columns below which Markdown is printed as received.
-const MIN_WIDTH: usize = 40;
 
 /// The listener of a run.
 pub(crate) struct Output {
@@ -88,8 +87,21 @@ struct State {
     escaper: UntrustedEscaper,
     /// The ids of the calls that this command approves.
     approved: BTreeSet<String>,
+    /// The ids of the calls about which this command decides otherwise.
+    undecided: BTreeSet<String>,
+    /// The data that a failure of the turn leaves.
+    received: Received,
     /// The error of standard output; the turn continues for the transcript.
     refused: Option<io::Error>,
+}
+
+/// The data that a failure of the turn leaves.
+#[derive(Default)]
+struct Received {
+    /// Whether a part of an answer was received that is not complete.
+    has_part: bool,
+    /// Whether a call ended.
+    has_calls: bool,
 }
 
 impl State {
@@ -272,6 +284,21 @@ impl Output {
         self.state().approved = ids.map(str::to_owned).collect();
     }
 
+    /// Sets the calls that this command may deny; a denial of one is reported.
+    pub(crate) fn denies<'a>(&self, ids: impl Iterator<Item = &'a str>) {
+        self.state().undecided = ids.map(str::to_owned).collect();
+    }
+
+    /// Returns whether a part of an answer was received that is not complete.
+    pub(crate) fn has_part(&self) -> bool {
+        self.state().received.has_part
+    }
+
+    /// Returns whether a call ended in this command.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.state().received.has_calls
+    }
+
     pub(crate) fn completed(&self, report: &TurnReport) {
         self.respond(|responses, mut out| responses.finish(report.truncated, &mut out));
         if self.json {
@@ -345,13 +372,14 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
-        let kept = match file.map(escape_line) {
-            Some(file) => {
-                format!(" Completed parts are in {file}, and the received part of an answer.")
-            }
-            None => String::new(),
+        let part = if self.has_part() {
+            ", and the received part of the answer"
+        } else {
+            ""
         };
-        print_error(&format!("cancelled.{kept}\n"));
+        let kept = file.map(|file| format!(" Completed parts are in {}{part}.", escape_line(file)));
+        end_question();
+        print_error(&format!("cancelled.{}\n", kept.unwrap_or_default()));
     }
 
     /// Reports that a signal ended this process, and how its turn continues.
@@ -361,6 +389,7 @@ impl Output {
             let status = exit.number();
             self.emit(&json!({"event": "turn.cancelled", "exit_status": status, "message": left}));
         }
+        end_question();
         print_error(&format!("{}\n", escape_line(left)));
     }
 
@@ -492,7 +521,7 @@ impl Output {
                 print_error(&format!(
                     "retrying in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
-                    escape_line(&message)
+                    escape_line(&on_one_line(&message))
                 ));
                 self.busy("waiting");
             }
@@ -501,7 +530,7 @@ impl Output {
                 self.end_line();
                 print_error(&format!(
                     "asking the model again, as its answer does not match the schema: {}\n",
-                    escape_line(&reason)
+                    escape_line(&on_one_line(&reason))
                 ));
                 self.busy("thinking");
             }
@@ -534,7 +563,7 @@ impl Output {
                 print_error(&format!(
                     "warning: the arguments of `{}` are not checked: {}\n",
                     escape_line(&tool),
-                    escape_line(&why)
+                    escape_line(&on_one_line(&why))
                 ));
             }
             TurnEvent::ImagesDropped(count) => {
@@ -559,19 +588,29 @@ impl Output {
                 ok,
                 code,
                 text,
-            } => {
-                self.clear_spinner();
-                let begun = self.state().running.remove(&call.id);
-                if self.animated {
-                    let took = begun.map(|begun| begun.elapsed());
-                    print_error(&format!("{}\n", outcome_line(&call, ok, took)));
-                }
-                let is_approved = self.state().approved.contains(&call.id);
-                if is_refused(code) || (is_approved && !ok) {
-                    without_effect(&call.name, code, &text);
-                }
-            }
+            } => self.end_call(&call, ok, code, &text),
             _ => {}
+        }
+    }
+
+    /// Reports the outcome of a call.
+    fn end_call(&self, call: &ToolCall, ok: bool, code: Option<&str>, text: &str) {
+        self.clear_spinner();
+        let begun = self.state().running.remove(&call.id);
+        if self.animated {
+            let took = begun.map(|begun| begun.elapsed());
+            print_error(&format!("{}\n", outcome_line(call, ok, took)));
+        }
+        let is_denied = begun.is_none() && !ok && self.state().undecided.contains(&call.id);
+        if is_denied && !self.animated {
+            print_error(&format!(
+                "denied: the call of {} was not run\n",
+                escape_line(&call.name)
+            ));
+        }
+        let is_approved = self.state().approved.contains(&call.id);
+        if is_refused(code) || (is_approved && !ok) {
+            without_effect(&call.name, code, text);
         }
     }
 
@@ -624,6 +663,14 @@ impl Output {
 
 impl Listener for Output {
     fn event(&self, event: TurnEvent) {
+        match &event {
+            TurnEvent::Delta(_) => self.state().received.has_part = true,
+            TurnEvent::Asking(_) | TurnEvent::MessageCompleted(_) => {
+                self.state().received.has_part = false;
+            }
+            TurnEvent::ToolEnded { .. } => self.state().received.has_calls = true,
+            _ => {}
+        }
         if self.responses.is_some() {
             self.respond(|responses, mut out| responses.event(&event, &mut out));
         } else if self.json {

@@ -7,12 +7,19 @@ use logue_message::ToolCall;
 use logue_model::FinishReason;
 use logue_source::{ColorMode, escape_json, escape_line, excerpt};
 use logue_tools::{APPROVAL_STALE, ARGUMENTS_REDACTED};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::setup::output::events::cost;
-use crate::terminal::{error_style, print_error};
+use crate::terminal::{error_style, error_width, print_error};
 
-/// The characters of a call's arguments in a progress line.
+/// The columns of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
+
+/// The columns of arguments below which they are not shown.
+const MIN_ARGUMENTS: usize = 6;
+
+/// The columns between the parts of a progress line.
+const SEPARATORS: usize = "  ".len() + " · ".len();
 
 /// The characters of a failed call's result in a warning.
 const REASON: usize = 300;
@@ -35,8 +42,13 @@ pub(super) fn without_effect(name: &str, code: Option<&str>, text: &str) {
     print_error(&format!(
         "warning{code}: the approved call of {} {what}: {}\n",
         escape_line(name),
-        excerpt(reason, REASON)
+        excerpt(on_one_line(reason), REASON)
     ));
+}
+
+/// Returns a text with one space in place of its line breaks and other blanks.
+pub(super) fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn warn_of_cut(cut: Option<FinishReason>) {
@@ -80,7 +92,19 @@ pub(super) fn outcome_line(call: &ToolCall, ok: bool, took: Option<Duration>) ->
         Some(took) if ok => shown_time(took),
         Some(took) => format!("failed, {}", shown_time(took)),
     };
-    format!("{mark} {} · {outcome}", described(call))
+    let name = escape_line(&call.name);
+    let most = error_width().map_or(usize::MAX, |width| {
+        width.saturating_sub(mark.width() + name.width() + outcome.width() + SEPARATORS)
+    });
+    let call = described_within(call, most);
+    match error_style() {
+        ColorMode::Plain => format!("{mark} {call}· {outcome}"),
+        ColorMode::Ansi => {
+            let colour = if ok { 32 } else { 31 };
+            let rest = dim(&format!("· {outcome}"));
+            format!("\u{1b}[{colour}m{mark}\u{1b}[0m {call}{rest}")
+        }
+    }
 }
 
 /// Formats the tokens, the cost and the time of a turn.
@@ -96,11 +120,27 @@ pub(super) fn usage_line(report: &TurnReport, time: Duration) -> String {
 
 /// Formats a call as one short line.
 pub(super) fn described(call: &ToolCall) -> String {
+    described_within(call, usize::MAX).trim_end().to_owned()
+}
+
+/// Formats a call and a space; its arguments have at most `most` columns.
+fn described_within(call: &ToolCall, most: usize) -> String {
+    let name = escape_line(&call.name);
+    if most < MIN_ARGUMENTS {
+        return format!("{name} ");
+    }
     let arguments = escape_json(call.arguments.as_str());
-    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short = match arguments.char_indices().nth(ARGUMENTS) {
-        Some((at, _)) => format!("{}…", &arguments[..at]),
-        None => arguments,
-    };
-    format!("{} {short}", escape_line(&call.name))
+    let arguments = on_one_line(&arguments);
+    let most = most.min(ARGUMENTS);
+    if arguments.width() <= most {
+        return format!("{name} {arguments} ");
+    }
+    let mut short = String::new();
+    for character in arguments.chars() {
+        if short.width() + character.width().unwrap_or(0) + 1 > most {
+            break;
+        }
+        short.push(character);
+    }
+    format!("{name} {short}… ")
 }

@@ -16,7 +16,7 @@ use crate::files::folder_of;
 use crate::language::Language;
 use crate::setup::evaluation::{TranscriptOrigin, TranscriptText, base_of, recorded_origin};
 use crate::setup::failures::{source_failure, transcript_failure};
-use crate::setup::question::Question;
+use crate::setup::question::{self, Question};
 use crate::terminal::print_error;
 
 /// The text of a run and the transcript that it may append to.
@@ -161,7 +161,7 @@ impl Input {
     /// Returns the prompt of `logue ask`. Its paths count from the directory of the first question.
     pub(crate) fn for_question(question: &Question) -> Self {
         Self {
-            name: "the question".to_owned(),
+            name: question::NAME.to_owned(),
             text: question.prompt.clone(),
             language: Language::Chatmd,
             transcript: None,

@@ -133,6 +133,17 @@ pub(crate) struct TrustSettings {
     pub(crate) directories: Vec<PathBuf>,
     /// Whether every prompt is trusted.
     pub(crate) everything: bool,
+    /// The prompts about whose trust the user is asked or warned.
+    pub(crate) questions: TrustQuestions,
+}
+
+/// The prompts about whose trust the user is asked or warned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrustQuestions {
+    All,
+    /// Those with server programs, which run only if the prompt is trusted.
+    Servers,
+    None,
 }
 
 impl Settings {

@@ -35,7 +35,7 @@ use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::known_prices::known_prices;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
-    TrustSettings, tools,
+    TrustQuestions, TrustSettings, tools,
 };
 use crate::setup::trust_file::trusts_everything;
 
@@ -72,6 +72,7 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
         trust: TrustSettings {
             directories: trusted_directories(layers.user(), home.as_deref()),
             everything: trusts_everything(),
+            questions: TrustQuestions::All,
         },
         redaction: layers.redaction.clone(),
         max_inline_bytes: layers
