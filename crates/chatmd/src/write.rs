@@ -15,11 +15,16 @@
 //! );
 //! ```
 
+mod declarations;
 mod images;
+mod reasoning_records;
 
+pub use declarations::{ConfigRecord, builtin_tool, config, declaration, variable};
 pub use images::{
     ImageRecord, ToolResponseRecord, UserPart, local_image, tool_response, user_parts,
 };
+pub(crate) use reasoning_records::is_reasoning_id;
+pub use reasoning_records::{ReasoningRecord, reasoning, reasoning_id, reasoning_record};
 
 use memchr::memmem;
 
@@ -173,252 +178,6 @@ impl<'a> AssistantMessage<'a> {
     }
 }
 
-/// Reasoning of the model to write.
-///
-/// `signature`, `encrypted` and `continued` are extensions of Logue, which other readers of ChatMD
-/// ignore.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReasoningRecord<'a> {
-    /// The provider's id of the record.
-    pub id: Option<&'a str>,
-    /// Number of the record in the file; its id if the provider assigned none.
-    pub number: usize,
-    /// The provider's status of the record.
-    pub status: Option<&'a str>,
-    /// The provider's signature over the reasoning.
-    pub signature: Option<&'a str>,
-    /// Reasoning that only the provider can decrypt.
-    pub encrypted: Option<&'a str>,
-    /// Whether the record continues the previous response although that has text already.
-    pub continued: bool,
-    /// Summaries of the reasoning.
-    pub summaries: &'a [&'a str],
-}
-
-impl<'a> ReasoningRecord<'a> {
-    /// Creates the n-th record of a file, without attributes of a provider.
-    pub const fn new(number: usize, summaries: &'a [&'a str]) -> Self {
-        Self {
-            id: None,
-            number,
-            status: None,
-            signature: None,
-            encrypted: None,
-            continued: false,
-            summaries,
-        }
-    }
-
-    /// Sets the provider's id of the record.
-    #[must_use]
-    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
-        self.id = id.into();
-        self
-    }
-
-    /// Sets the number of the record in the file.
-    #[must_use]
-    pub const fn with_number(mut self, number: usize) -> Self {
-        self.number = number;
-        self
-    }
-
-    /// Sets the provider's status of the record.
-    #[must_use]
-    pub fn with_status(mut self, status: impl Into<Option<&'a str>>) -> Self {
-        self.status = status.into();
-        self
-    }
-
-    /// Sets the provider's signature over the reasoning.
-    #[must_use]
-    pub fn with_signature(mut self, signature: impl Into<Option<&'a str>>) -> Self {
-        self.signature = signature.into();
-        self
-    }
-
-    /// Sets reasoning that only the provider can decrypt.
-    #[must_use]
-    pub fn with_encrypted(mut self, encrypted: impl Into<Option<&'a str>>) -> Self {
-        self.encrypted = encrypted.into();
-        self
-    }
-
-    /// Sets whether the record continues the previous response although that has text already.
-    #[must_use]
-    pub const fn with_continued(mut self, continued: bool) -> Self {
-        self.continued = continued;
-        self
-    }
-}
-
-/// Settings to write (ChatMD §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ConfigRecord<'a> {
-    /// Name of the model.
-    pub model: Option<&'a str>,
-    /// Maximum number of tokens of one response.
-    pub max_tokens: Option<u64>,
-    /// Sampling temperature; omitted if not finite, because that is unreadable.
-    pub temperature: Option<f64>,
-    /// Reasoning effort.
-    pub reasoning_effort: Option<&'a str>,
-    /// Probability mass of nucleus sampling; omitted if not finite.
-    pub top_p: Option<f64>,
-    /// Sampling seed.
-    pub seed: Option<i64>,
-    /// Texts that end a response, as the value of the attribute.
-    pub stop: Option<&'a str>,
-    /// Choice of tools: `auto`, `none`, `required` or a name.
-    pub tool_choice: Option<&'a str>,
-}
-
-impl<'a> ConfigRecord<'a> {
-    /// Sets the name of the model.
-    #[must_use]
-    pub fn with_model(mut self, model: impl Into<Option<&'a str>>) -> Self {
-        self.model = model.into();
-        self
-    }
-
-    /// Sets the maximum number of tokens of one response.
-    #[must_use]
-    pub fn with_max_tokens(mut self, max_tokens: impl Into<Option<u64>>) -> Self {
-        self.max_tokens = max_tokens.into();
-        self
-    }
-
-    /// Sets the sampling temperature.
-    #[must_use]
-    pub fn with_temperature(mut self, temperature: impl Into<Option<f64>>) -> Self {
-        self.temperature = temperature.into();
-        self
-    }
-
-    /// Sets the reasoning effort.
-    #[must_use]
-    pub fn with_reasoning_effort(mut self, reasoning_effort: impl Into<Option<&'a str>>) -> Self {
-        self.reasoning_effort = reasoning_effort.into();
-        self
-    }
-
-    /// Sets the probability mass of nucleus sampling.
-    #[must_use]
-    pub fn with_top_p(mut self, top_p: impl Into<Option<f64>>) -> Self {
-        self.top_p = top_p.into();
-        self
-    }
-
-    /// Sets the sampling seed.
-    #[must_use]
-    pub fn with_seed(mut self, seed: impl Into<Option<i64>>) -> Self {
-        self.seed = seed.into();
-        self
-    }
-
-    /// Sets the texts that end a response: one text, or a JSON list of texts.
-    #[must_use]
-    pub fn with_stop(mut self, stop: impl Into<Option<&'a str>>) -> Self {
-        self.stop = stop.into();
-        self
-    }
-
-    /// Sets the choice of tools.
-    #[must_use]
-    pub fn with_tool_choice(mut self, tool_choice: impl Into<Option<&'a str>>) -> Self {
-        self.tool_choice = tool_choice.into();
-        self
-    }
-}
-
-/// Writes the declaration of a built-in tool.
-///
-/// ```
-/// assert_eq!(chatmd::write::builtin_tool("search"), "<tool name=\"search\"/>\n");
-/// ```
-pub fn builtin_tool(name: &str) -> String {
-    let mut out = String::from("<");
-    out.push_str(Tag::Tool.as_str());
-    write_attribute(&mut out, "name", name);
-    out.push_str("/>\n");
-    out
-}
-
-/// Writes `<var/>` with the value that a run used.
-///
-/// ```
-/// let record = chatmd::write::variable("topic", "a < b");
-/// assert_eq!(record, "<var name=\"topic\" value=\"a &lt; b\"/>\n");
-/// ```
-pub fn variable(name: &str, value: &str) -> String {
-    let mut out = String::from("<");
-    out.push_str(Tag::Var.as_str());
-    write_attribute(&mut out, "name", name);
-    write_attribute(&mut out, "value", value);
-    out.push_str("/>\n");
-    out
-}
-
-/// Writes `<var/>` that declares a variable.
-///
-/// ```
-/// let declaration = chatmd::write::declaration("topic", Some("snow"), None);
-/// assert_eq!(declaration, "<var name=\"topic\" default=\"snow\"/>\n");
-/// ```
-pub fn declaration(name: &str, default: Option<&str>, description: Option<&str>) -> String {
-    let mut out = String::from("<");
-    out.push_str(Tag::Var.as_str());
-    write_attribute(&mut out, "name", name);
-    for (key, value) in [("default", default), ("description", description)] {
-        if let Some(value) = value {
-            write_attribute(&mut out, key, value);
-        }
-    }
-    out.push_str("/>\n");
-    out
-}
-
-/// Writes `<config/>`.
-///
-/// ```
-/// use chatmd::write;
-///
-/// let config = write::ConfigRecord::default()
-///     .with_model("gpt-4o")
-///     .with_temperature(0.5);
-/// assert_eq!(write::config(&config), "<config model=\"gpt-4o\" temperature=\"0.5\"/>\n");
-/// ```
-pub fn config(config: &ConfigRecord<'_>) -> String {
-    let max_tokens = config.max_tokens.map(|count| count.to_string());
-    let number = |value: Option<f64>| {
-        let finite = value.filter(|value| value.is_finite());
-        finite.map(|value| value.to_string())
-    };
-    let (temperature, top_p) = (number(config.temperature), number(config.top_p));
-    let seed = config.seed.map(|seed| seed.to_string());
-    let mut out = String::from("<");
-    out.push_str(Tag::Config.as_str());
-    let attributes = [
-        ("model", config.model),
-        ("max_tokens", max_tokens.as_deref()),
-        ("temperature", temperature.as_deref()),
-        ("reasoning_effort", config.reasoning_effort),
-        ("top_p", top_p.as_deref()),
-        ("seed", seed.as_deref()),
-        ("stop", config.stop),
-        ("tool_choice", config.tool_choice),
-    ];
-    for (name, value) in attributes {
-        if let Some(value) = value {
-            write_attribute(&mut out, name, value);
-        }
-    }
-    out.push_str("/>\n");
-    out
-}
-
 /// A message to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -532,57 +291,6 @@ pub fn assistant_message(answer: &AssistantMessage<'_>) -> String {
     out
 }
 
-/// Writes `<reasoning>` with its summaries.
-pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
-    let mut out = String::new();
-    open(&mut out, Tag::Reasoning, &[("id", Some(id))]);
-    close_reasoning(&mut out, summaries);
-    out
-}
-
-/// Writes `<reasoning>` with all attributes that a provider may assign.
-///
-/// ```
-/// use chatmd::write;
-///
-/// let reasoning = write::ReasoningRecord::new(1, &["Hm."]);
-/// assert_eq!(
-///     write::reasoning_record(&reasoning),
-///     "<reasoning id=\"reasoning_1\">\n<summary>\nRAW|Hm.|RAW</summary>\n</reasoning>\n"
-/// );
-/// ```
-pub fn reasoning_record(reasoning: &ReasoningRecord<'_>) -> String {
-    let generated = reasoning_id(reasoning.number);
-    let attributes = [
-        ("id", Some(reasoning.id.unwrap_or(&generated))),
-        ("status", reasoning.status),
-        ("signature", reasoning.signature),
-        ("encrypted", reasoning.encrypted),
-    ];
-    let flags = [
-        ("provider_id", reasoning.id.is_some_and(is_reasoning_id)),
-        ("continued", reasoning.continued),
-    ];
-    let mut out = String::new();
-    open_flagged(&mut out, Tag::Reasoning, &attributes, &flags);
-    close_reasoning(&mut out, reasoning.summaries);
-    out
-}
-
-/// Returns the generated id of the n-th reasoning record of a file.
-///
-/// ChatMD requires an id, and the provider may assign none. Reading treats such an id as missing.
-pub fn reasoning_id(number: usize) -> String {
-    format!("{REASONING_ID_PREFIX}{number}")
-}
-
-/// Returns whether an id is one of [`reasoning_id`].
-pub(crate) fn is_reasoning_id(id: &str) -> bool {
-    id.strip_prefix(REASONING_ID_PREFIX).is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
 /// Writes `<tool_call>`.
 pub fn tool_call(call: &ToolCallRecord<'_>) -> String {
     let attributes = [
@@ -641,9 +349,6 @@ pub const INTERRUPTED: &str = "interrupted";
 /// The `phase` of a preamble to tool calls.
 pub(crate) const COMMENTARY: &str = "commentary";
 
-/// Prefix of the number in a generated id of a reasoning record.
-const REASONING_ID_PREFIX: &str = "reasoning_";
-
 fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) -> String {
     let mut out = String::new();
     open_payload(&mut out, tag, attributes, payload);
@@ -692,18 +397,6 @@ fn open_flagged(
         out.push_str(name);
     }
     out.push('>');
-}
-
-fn close_reasoning<S: AsRef<str>>(out: &mut String, summaries: &[S]) {
-    out.push('\n');
-    for summary in summaries {
-        out.push_str(&element(
-            Tag::Summary,
-            &[],
-            Payload::Inline(summary.as_ref()),
-        ));
-    }
-    close(out, Tag::Reasoning);
 }
 
 fn close(out: &mut String, tag: Tag) {
