@@ -93,20 +93,29 @@ fn work_on_a_pipe_shows_its_rate() {
 }
 
 #[test]
-fn an_export_and_a_large_import_show_their_rate_and_the_time_left() {
+fn an_export_and_a_large_import_show_their_rate() {
     let text = "x".repeat(100_000);
     let message = format!("{{\"role\":\"user\",\"content\":\"{text}\"}}");
-    let messages = |count| format!("{{\"messages\":[{}]}}", vec![&*message; count].join(","));
-    let folder = folder(&[
-        ("small.json", &messages(20)),
-        ("large.json", &messages(700)),
-    ]);
+    let messages = vec![&*message; 20].join(",");
+    let folder = folder(&[("small.json", &format!("{{\"messages\":[{messages}]}}"))]);
     let imported = run(folder.path(), ["sessions", "import", "small.json", "a"]);
     assert_eq!(imported.status, 0, "{}", imported.stderr);
     let _unread = pipe(&folder.path().join("unread"));
     let bar = ["/s, ", " left"];
     shows(folder.path(), "sessions export a > unread", &bar);
-    shows(folder.path(), "sessions import large.json b", &bar);
+
+    // More than the limit of a text that is read as a whole, without an end.
+    let mut input = pipe(&folder.path().join("input"));
+    let _open = input.try_clone().unwrap();
+    // The thread is not awaited: it waits for the reader that a signal ends.
+    drop(std::thread::spawn(move || {
+        input.write_all(b"{\"messages\":[").unwrap();
+        for _ in 0..700 {
+            input.write_all(message.as_bytes()).unwrap();
+            input.write_all(b",").unwrap();
+        }
+    }));
+    shows(folder.path(), "sessions import - b < input", &["/s"]);
 }
 
 /// Every file below a directory.
