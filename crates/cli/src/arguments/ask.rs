@@ -44,7 +44,7 @@ pub(crate) struct AskArgs {
     #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
 
-    /// Write the conversation with the question to a new prompt file too, for `logue run`
+    /// Write the conversation to a new prompt file too, for `logue run`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 

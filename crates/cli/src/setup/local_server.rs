@@ -8,7 +8,7 @@ use logue_source::quote_word;
 
 use crate::exit::CliError;
 use crate::setup::environment::variable;
-use crate::setup::model::NO_KEY;
+use crate::setup::model::{NO_KEY, NO_MODEL};
 use crate::setup::server_list::{ListedServer, listed_servers};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
@@ -47,7 +47,7 @@ fn local_port(host: &str) -> Option<u16> {
 ///
 /// `command` returns the command of the user with the flags that name a model.
 pub(crate) fn explained(failure: CliError, command: impl Fn(&str) -> String) -> CliError {
-    if failure.code != "model_not_configured" && !is_without_key(&failure) {
+    if failure.message != NO_MODEL && !is_without_key(&failure) {
         return failure;
     }
     let settings = Settings::inspect().unwrap_or_else(|_| Settings::without_files());

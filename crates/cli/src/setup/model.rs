@@ -6,9 +6,9 @@ use std::sync::Arc;
 use logue_agent::{HostError, Model, Models, read_all, read_bytes};
 use logue_model::{
     Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
-    ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, Recorder, Recording,
-    Replay, RequestCapture, RetryProvider, SanitizedNames, ServerProbe, ServerProtocol,
-    StructuredProvider,
+    ModelSelection, Provider, ProviderAccount, ProviderBackend, ProviderError, ProviderKind,
+    Recorder, Recording, Replay, RequestCapture, RetryProvider, SanitizedNames, ServerProbe,
+    ServerProtocol, StructuredProvider,
 };
 use logue_tools::{RootError, Roots};
 
@@ -260,10 +260,19 @@ fn require_key(
     }
     let message = format!("{NO_KEY}{url}, the server of the model `{name}`");
     let code = Category::Authentication.as_str();
-    Err(CliError::user(code, message).with_help(format!(
+    let failure = CliError::user(code, message).with_help(format!(
         "set {}, or `api_key_env` under [{}] in logue.toml",
         account.key_variable, account.table
-    )))
+    ));
+    let prefix = name.split_once(':').map(|(prefix, _)| prefix);
+    let prefix = prefix.filter(|prefix| ProviderKind::from_prefix(prefix).is_none());
+    let known = ProviderKind::ALL.iter().map(|kind| kind.entry().prefix);
+    Err(
+        match prefix.and_then(|prefix| chatmd::suggest(prefix, known)) {
+            Some(near) => failure.with_help(format!("did you mean `{near}:`?")),
+            None => failure,
+        },
+    )
 }
 
 /// Creates the provider for a server.
@@ -295,8 +304,11 @@ fn server(
     }
 }
 
+/// The message of a command without a model.
+pub(crate) const NO_MODEL: &str = "no model is configured";
+
 fn model_not_configured() -> CliError {
-    CliError::user("model_not_configured", "no model is configured")
+    CliError::user("model_not_configured", NO_MODEL)
         .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
 }
 

@@ -95,6 +95,11 @@ fn names_of_sessions_settings_tools_and_commands_are_suggested() {
     assert_eq!(created.status, 0, "{}", created.stderr);
     let cases: &[(&[&str], &str)] = &[
         (&["send", "demo-1x", "hi"], "did you mean `demo-1`?"),
+        (&["ask", "-m", "ehco:", "x"], "did you mean `echo:`?"),
+        (
+            &["run", "--no-save", "-m", "antropic:x", "p.md", "x"],
+            "did you mean `anthropic:`?",
+        ),
         (&["sessions", "show", "dmo-1"], "did you mean `demo-1`?"),
         (&["sessions", "retry", "demo1"], "did you mean `demo-1`?"),
         (

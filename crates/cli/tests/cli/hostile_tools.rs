@@ -402,7 +402,7 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         ran.status == 3
             && ran
                 .stderr
-                .contains("unknown key `timeout_second`; keys of [tools] are roots,"),
+                .contains("(did you mean `timeout_seconds`?); keys of [tools] are roots,"),
         "{}",
         ran.stderr
     );
