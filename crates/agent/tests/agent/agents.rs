@@ -223,7 +223,7 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
     for (element, reason) in [
         (
             "<agent src=\"gone.chatmd\" local>x</agent>",
-            "there is no such file",
+            "gone.chatmd: not found",
         ),
         (
             "<agent src=\"../../etc/passwd\" local>x</agent>",
@@ -303,7 +303,7 @@ async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
         (
             "gone",
             "{\"input\": \"x\"}",
-            "E-MD-AGENT-FAILED: gone.chatmd: there is no such file",
+            "E-MD-AGENT-FAILED: gone.chatmd: not found",
         ),
         ("helper", "{\"input\": 3}", "E-CALL-SCHEMA"),
         ("helper", "{}", "E-CALL-SCHEMA"),
