@@ -297,10 +297,11 @@ fn a_read_only_copy_is_shown_exported_verified_and_listed() {
         let ran = run(folder.path(), &arguments);
         assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
     }
-    let refused = run(folder.path(), ["send", "--store", &url, "s", "on"]);
-    let labelled = ["send", "--ttl", "1d", "--store", &url, "s", "on"];
-    let labelled = run(folder.path(), labelled);
-    let retried = run(folder.path(), ["sessions", "retry", "--store", &url, "s"]);
+    // Without this server the missing key would be reported first.
+    let write = |arguments: &[&str]| say(folder.path(), &away, arguments);
+    let refused = write(&["send", "--store", &url, "s", "on"]);
+    let labelled = write(&["send", "--ttl", "1d", "--store", &url, "s", "on"]);
+    let retried = write(&["sessions", "retry", "--store", &url, "s"]);
     let entries = fs::read_dir(&copies).unwrap().count();
     set_read_only(false);
     for refused in [refused, retried, labelled] {

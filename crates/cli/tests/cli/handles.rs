@@ -191,7 +191,7 @@ fn a_prompt_plays_no_recording_from_outside() {
             let case = format!("{file} {name}: {}{}", ran.stdout, ran.stderr);
             assert_eq!(ran.status, status, "{case}");
             assert_eq!(ran.stdout.contains(SECRET), status == 0, "{case}");
-            let is_refused = ran.stderr.contains("is outside the folders");
+            let is_refused = ran.stderr.contains("is outside the directories");
             assert_eq!(is_refused, status == 3, "{case}");
         }
     }
