@@ -227,7 +227,7 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
         ),
         (
             "<agent src=\"../../etc/passwd\" local>x</agent>",
-            "outside the folders",
+            "outside the directories",
         ),
         ("<agent src=\"https://x/y\">x</agent>", "the network is off"),
         (

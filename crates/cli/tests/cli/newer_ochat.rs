@@ -257,7 +257,7 @@ fn a_prompt_with_a_refused_agent_is_refused_before_the_first_request() {
         ),
         (
             "<tool name=\"b\" agent=\"/etc/hostname\" local/>",
-            "outside the folders",
+            "outside the directories",
         ),
     ];
     for (declaration, code) in REFUSED {
@@ -480,7 +480,7 @@ fn read_file_reaches_named_roots_only() {
     assert!(results[0].ends_with("snow"), "{results:?}");
     assert!(results[1].ends_with("snow"), "{results:?}");
     assert!(!results[2].contains("key"), "{results:?}");
-    assert!(results[2].contains("outside the folders"), "{results:?}");
+    assert!(results[2].contains("outside the directories"), "{results:?}");
     assert!(!results[3].contains("key"), "{results:?}");
     assert!(results[4].contains("E-CALL-SCHEMA"), "{results:?}");
     assert!(

@@ -254,7 +254,7 @@ fn a_bad_rule_is_an_error_at_its_place() {
       | ^^^^^^^^^^^^^^^
       |
       = help: correct the key or its value in this file
-    error[E-CONFIG-INVALID]: unknown key `pattern`; keys of [redact] are patterns, rule
+    error[E-CONFIG-INVALID]: unknown key `pattern` (did you mean `patterns`?); keys of [redact] are patterns, rule
      --> logue.toml:2:1
       |
     2 | pattern = ["x"]

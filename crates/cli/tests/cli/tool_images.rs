@@ -377,7 +377,7 @@ fn import_image_shows_files_below_the_roots_and_nothing_else() {
         "{results:?}"
     );
     for refused in &results[3..6] {
-        assert!(refused.contains("is outside the folders"), "{results:?}");
+        assert!(refused.contains("is outside the directories"), "{results:?}");
     }
     let last = messages.last().unwrap();
     let images = last.to_string().matches("data:image/png;base64,").count();
@@ -410,7 +410,7 @@ fn import_image_obeys_the_directories_that_a_prompt_names() {
             .starts_with("[image 1: ")
     );
     let refused = messages[3]["content"].as_str().unwrap();
-    assert!(refused.contains("is outside the folders"), "{refused}");
+    assert!(refused.contains("is outside the directories"), "{refused}");
 }
 
 #[test]
