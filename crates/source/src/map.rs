@@ -15,7 +15,7 @@ use crate::{Diagnostic, Label, LineColumn, ReportStyle, Source, Span};
 /// map.push("prompt.md", b"<import src=\"rules.md\"/>", None);
 /// let rules = map.push("rules.md", b"Be brief", Some(0));
 /// let finding = Diagnostic::warning(DiagnosticCode::ContentDropped, "dropped", Span::new(rules, rules + 2));
-/// let report = map.render(&finding::Plain);
+/// let report = map.render(&finding, ColorMode::Plain);
 /// assert!(report.contains("rules.md:1:1"));
 /// assert!(report.contains("imported at prompt.md:1:1"));
 /// ```
