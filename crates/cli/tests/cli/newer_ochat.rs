@@ -480,7 +480,10 @@ fn read_file_reaches_named_roots_only() {
     assert!(results[0].ends_with("snow"), "{results:?}");
     assert!(results[1].ends_with("snow"), "{results:?}");
     assert!(!results[2].contains("key"), "{results:?}");
-    assert!(results[2].contains("outside the directories"), "{results:?}");
+    assert!(
+        results[2].contains("outside the directories"),
+        "{results:?}"
+    );
     assert!(!results[3].contains("key"), "{results:?}");
     assert!(results[4].contains("E-CALL-SCHEMA"), "{results:?}");
     assert!(

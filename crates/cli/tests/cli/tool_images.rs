@@ -377,7 +377,10 @@ fn import_image_shows_files_below_the_roots_and_nothing_else() {
         "{results:?}"
     );
     for refused in &results[3..6] {
-        assert!(refused.contains("is outside the directories"), "{results:?}");
+        assert!(
+            refused.contains("is outside the directories"),
+            "{results:?}"
+        );
     }
     let last = messages.last().unwrap();
     let images = last.to_string().matches("data:image/png;base64,").count();
