@@ -8,7 +8,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use logue_pdf::{PdfError, PdfLimits, PdfText};
-use logue_source::DiagnosticCode;
+use logue_source::{DiagnosticCode, escape_line};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -72,7 +72,8 @@ pub(super) async fn text_of(name: &str, bytes: &[u8]) -> Result<String, CliError
     }
     if unreadable > 0 {
         crate::terminal::print_error(&format!(
-            "warning: {name}: characters that the fonts of the PDF do not name: {unreadable}\n"
+            "warning: {}: characters that the fonts of the PDF do not name: {unreadable}\n",
+            escape_line(name)
         ));
     }
     Ok(marked(&pages))
