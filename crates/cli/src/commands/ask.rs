@@ -11,8 +11,6 @@ use logue_harness::store::{SessionFilter, SharedStore};
 use logue_source::escape_line;
 
 use crate::arguments::AskArgs;
-use crate::commands::sessions::exported::typed;
-use crate::commands::sessions::show::messages;
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
@@ -27,6 +25,7 @@ use crate::setup::session_turn::{Ended, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{known as known_session, new_id, open, store_failure};
+use crate::setup::stored_messages::{messages, typed};
 use crate::telemetry;
 use crate::terminal::print_error;
 

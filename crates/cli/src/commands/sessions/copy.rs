@@ -8,12 +8,13 @@ use logue_source::{UntrustedEscaper, escape_line};
 use serde_json::json;
 
 use crate::arguments::ExportArgs;
-use crate::commands::sessions::exported::{JSON, typed};
+use crate::commands::sessions::exported::JSON;
 use crate::commands::sessions::known;
-use crate::commands::sessions::show::{messages, page, report_unreadable};
+use crate::commands::sessions::show::{page, report_unreadable};
 use crate::conversion::in_memory::write_messages;
 use crate::exit::{CliError, Exit};
 use crate::progress::Progress;
+use crate::setup::stored_messages::{messages, typed};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error, print_part};
 

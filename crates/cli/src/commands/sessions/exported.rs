@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use logue_message::{ChatMessage, ShapeError};
+use logue_message::ChatMessage;
 use openchatml::project::JsonFormat;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::conversion::form::Form;
 use crate::exit::CliError;
+use crate::setup::stored_messages::invalid;
 
 /// The form of an exported session.
 pub(super) const JSON: Form = Form::Projection(JsonFormat::Json);
@@ -179,27 +180,6 @@ impl<R: BufRead> List<R> {
             }
         }
     }
-}
-
-/// Returns valid messages from their JSON form.
-pub(crate) fn typed(messages: &[Value]) -> Result<Vec<ChatMessage>, CliError> {
-    let messages = messages.iter().enumerate();
-    messages
-        .map(|(index, value)| {
-            let message = ChatMessage::from_json(value).map_err(|cause| invalid(index, &cause))?;
-            message.validate().map_err(|cause| invalid(index, &cause))?;
-            Ok(message)
-        })
-        .collect()
-}
-
-/// Creates the failure of an invalid message; messages count from 1.
-pub(super) fn invalid(index: usize, cause: &dyn std::fmt::Display) -> CliError {
-    let message = format!(
-        "message {} of the conversation is invalid: {cause}",
-        index + 1
-    );
-    CliError::user(ShapeError::CATEGORY, message)
 }
 
 #[cfg(test)]

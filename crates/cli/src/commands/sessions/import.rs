@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::arguments::ImportArgs;
-use crate::commands::sessions::exported::{Batch, JSON, invalid, read_batches, typed};
+use crate::commands::sessions::exported::{Batch, JSON, read_batches};
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::read_messages;
 use crate::exit::{CliError, Exit};
@@ -27,6 +27,7 @@ use crate::setup::session_agent::AGENT;
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
 use crate::setup::store::{check_named, new_id, open, shown_id, store_failure};
+use crate::setup::stored_messages::{invalid, typed};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::print_error;
 

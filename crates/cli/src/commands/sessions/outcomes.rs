@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::OutcomesArgs;
 use crate::commands::sessions::known;
-use crate::commands::sessions::show::{body, format_message, heading, messages, outcome_json};
+use crate::commands::sessions::show::{body, format_message, heading, outcome_json};
 use crate::exit::{CliError, Exit};
 use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
+use crate::setup::stored_messages::messages;
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_error, print_styled};
 use logue_harness::SystemClock;
 

@@ -168,28 +168,6 @@ async fn readable(
     Ok((messages, is_damaged))
 }
 
-/// Returns the messages `from..to` of a session's history.
-pub(crate) async fn messages(
-    store: &SharedStore,
-    session: &str,
-    from: u64,
-    to: u64,
-) -> Result<Vec<Value>, CliError> {
-    let mut messages = Vec::new();
-    let mut at = from;
-    while at < to {
-        let wanted = usize::try_from(to - at).unwrap_or(PAGE).min(PAGE);
-        let page = store.history(session, at, wanted).await;
-        let page = page.map_err(|error| store_failure(&error))?;
-        if page.is_empty() {
-            break;
-        }
-        at += page.len() as u64;
-        messages.extend(page);
-    }
-    Ok(messages)
-}
-
 /// A turn that failed or was cancelled.
 struct FailedTurn {
     outcome: StoredOutcome,
