@@ -59,6 +59,24 @@ pub struct Received {
     pub body: Value,
 }
 
+/// The replies of a server.
+#[derive(Clone)]
+enum Script {
+    /// One for each request, in order; the last one repeats.
+    List(Arc<[Reply]>),
+    /// One by the content of each request.
+    By(Arc<dyn Fn(&Received) -> Reply + Send + Sync>),
+}
+
+impl Script {
+    fn reply(&self, number: usize, request: &Received) -> Option<Reply> {
+        match self {
+            Self::List(replies) => replies.get(number).or(replies.last()).cloned(),
+            Self::By(reply) => Some(reply(request)),
+        }
+    }
+}
+
 /// A running server. It stops when it is dropped.
 #[derive(Debug)]
 pub struct ModelServer {
@@ -77,7 +95,18 @@ impl ModelServer {
     /// # Errors
     /// Returns an error if no port is available.
     pub fn start(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
-        Self::start_with(replies, delivery, None)
+        Self::start_with(Script::List(replies.into()), delivery, None)
+    }
+
+    /// Starts a server that replies to each request by its content.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_by(
+        reply: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+        delivery: Delivery,
+    ) -> io::Result<Self> {
+        Self::start_with(Script::By(Arc::new(reply)), delivery, None)
     }
 
     /// Starts a server with TLS, whose certificate is [`certificate`](crate::certificate).
@@ -85,11 +114,11 @@ impl ModelServer {
     /// # Errors
     /// As [`Self::start`].
     pub fn start_tls(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
-        Self::start_with(replies, delivery, Some(tls::config()?))
+        Self::start_with(Script::List(replies.into()), delivery, Some(tls::config()?))
     }
 
     fn start_with(
-        replies: Vec<Reply>,
+        script: Script,
         delivery: Delivery,
         tls: Option<Arc<ServerConfig>>,
     ) -> io::Result<Self> {
@@ -100,7 +129,7 @@ impl ModelServer {
         let stop = Arc::new(AtomicBool::new(false));
         let (log, flag) = (Arc::clone(&received), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            serve(&listener, &replies, delivery, &log, &flag, tls.as_ref());
+            serve(&listener, &script, delivery, &log, &flag, tls.as_ref());
         });
         Ok(Self {
             scheme,
@@ -138,7 +167,7 @@ impl Drop for ModelServer {
 
 fn serve(
     listener: &TcpListener,
-    replies: &[Reply],
+    script: &Script,
     delivery: Delivery,
     log: &Arc<Mutex<Vec<Received>>>,
     stop: &Arc<AtomicBool>,
@@ -148,7 +177,7 @@ fn serve(
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        let (Ok(stream), replies) = (stream, replies.to_vec()) else {
+        let (Ok(stream), script) = (stream, script.clone()) else {
             continue;
         };
         let Ok(stream) = Stream::new(stream, tls) else {
@@ -156,13 +185,13 @@ fn serve(
         };
         let (log, stop) = (Arc::clone(log), Arc::clone(stop));
         // A client may close the connection within a response.
-        std::thread::spawn(move || drop(answer(stream, &replies, delivery, &log, &stop)));
+        std::thread::spawn(move || drop(answer(stream, &script, delivery, &log, &stop)));
     }
 }
 
 fn answer(
     mut stream: Stream,
-    replies: &[Reply],
+    script: &Script,
     delivery: Delivery,
     log: &Mutex<Vec<Received>>,
     stop: &AtomicBool,
@@ -171,12 +200,13 @@ fn answer(
     let is_list = request.line.starts_with("GET ") && request.line.contains("/models ");
     let number = {
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.push(request);
+        log.push(request.clone());
         log.len() - 1
     };
-    let Some(reply) = replies.get(number).or(replies.last()) else {
+    let Some(reply) = script.reply(number, &request) else {
         return Ok(());
     };
+    let reply = &reply;
     if is_list && matches!(reply, Reply::Answer(_)) {
         // A server that answers questions lists its model.
         let list = r#"{"object":"list","data":[{"id":"gpt-4o","object":"model"}]}"#;
