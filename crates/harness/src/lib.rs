@@ -38,6 +38,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`chat`] | conversations: `send`, streams, signals, subscriptions |
+//! | [`events`] | the log of what happens in sessions, for clients that reconnect |
 //! | [`store`] | the port through which chats become durable, and a store in memory |
 //! | [`sessions`] | state that outlives a run, for graphs of any kind: records, projections, migrations |
 //! | [`turns`] | turns of any transport, classified and answered |
@@ -59,6 +60,7 @@
 pub mod chat;
 mod classification;
 mod clock;
+pub mod events;
 #[cfg(feature = "system")]
 mod machine;
 mod resumption;

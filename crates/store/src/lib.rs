@@ -45,6 +45,7 @@ mod stores;
 pub use search::{SearchHit, SearchIndex};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore, vacuum,
+    SqliteEventLog, SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore,
+    vacuum,
 };
 pub use stores::{is_store_address, open_store, redacted_address};

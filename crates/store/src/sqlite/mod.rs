@@ -4,6 +4,7 @@ mod audit;
 mod column;
 mod copy;
 mod error;
+mod event_log;
 mod file;
 mod fork;
 mod inbox;
@@ -28,6 +29,7 @@ mod verify;
 pub(crate) use self::error::search_failure;
 
 pub use self::copy::{back_up, restore, vacuum};
+pub use self::event_log::SqliteEventLog;
 pub use self::mend::{is_session_store, mend_schema};
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,134 @@
+//! The log of the events of sessions, as clients receive them.
+//!
+//! A server appends what happens in a session before it sends it, and numbers it. A client that was
+//! away names the last number that it received and gets what follows, also from a server that was
+//! started again. The log repeats what the [store](crate::store) decides and decides nothing itself:
+//! a session whose log is lost continues, and its clients read its history anew.
+//!
+//! The numbers of a session count up from 1. An acceptance and an outcome are logged once, whatever
+//! happens between the commit in the store and the append: [`LogPosition`] contains how far the
+//! inbox and the outcomes of the session are logged, and changes with the events in one step.
+
+mod memory;
+
+use std::sync::Arc;
+
+pub use memory::MemoryEventLog;
+
+use crate::clock::Timestamp;
+use crate::store::StoreResult;
+
+/// The progress of the log of a session. A session without events has the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogPosition {
+    /// The number of the last event.
+    pub seq: u64,
+    /// The last entry of the inbox whose acceptance is logged.
+    pub accepted: u64,
+    /// The last entry of the inbox whose outcome is logged.
+    pub settled: u64,
+    /// The cursor of the last outcome that is logged.
+    pub cursor: u64,
+}
+
+impl LogPosition {
+    /// Returns whether both have logged the same acceptances and outcomes.
+    pub const fn is_level_with(&self, other: &Self) -> bool {
+        self.accepted == other.accepted && self.cursor == other.cursor
+    }
+
+    /// Sets the last entry whose acceptance is logged.
+    #[must_use]
+    pub const fn with_accepted(mut self, entry: u64) -> Self {
+        self.accepted = entry;
+        self
+    }
+
+    /// Sets the last outcome that is logged, with its entry.
+    #[must_use]
+    pub const fn with_outcome(mut self, cursor: u64, entry: u64) -> Self {
+        self.cursor = cursor;
+        self.settled = entry;
+        self
+    }
+}
+
+/// Events to append to the log of a session, in one step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventBatch {
+    /// The position from which the batch was built, and the one after it.
+    ///
+    /// Nothing is appended if the log is not [level](LogPosition::is_level_with) with the first.
+    /// `None` appends at any position and changes only the number of the last event.
+    pub progress: Option<(LogPosition, LogPosition)>,
+    /// The events as JSON texts of clients, each with its inbox entry.
+    pub events: Vec<(u64, Arc<str>)>,
+    /// The time of the append.
+    pub now: Timestamp,
+}
+
+/// A numbered event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedEvent {
+    /// Its number in the session, from 1.
+    pub seq: u64,
+    /// The entry of the inbox that it belongs to.
+    pub entry: u64,
+    /// The event as JSON.
+    pub text: Arc<str>,
+}
+
+/// A part of the log of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventPage {
+    /// The events, in order.
+    pub events: Vec<LoggedEvent>,
+    /// The number of the last event that was removed; 0 if none was.
+    ///
+    /// A reader that has received fewer events has missed some.
+    pub removed: u64,
+}
+
+/// Stores the events of sessions.
+///
+/// Each method is one step: it happens as a whole, or not at all.
+pub trait EventLog: Send + Sync {
+    /// Returns a number that is greater after events may have been lost.
+    ///
+    /// Numbers of events of different generations cannot be compared.
+    fn generation(&self) -> u64;
+
+    /// Returns the progress of the log of a session.
+    fn position<'a>(&'a self, session: &'a str) -> StoreResult<'a, LogPosition>;
+
+    /// Appends events and returns the new position, or `None` if the log has moved.
+    ///
+    /// When it returns, the events survive the process.
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        batch: EventBatch,
+    ) -> StoreResult<'a, Option<LogPosition>>;
+
+    /// Returns at most `limit` events after a number.
+    fn since<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> StoreResult<'a, EventPage>;
+
+    /// Returns the number of the first event of the entries after `entry`.
+    fn first_after_entry<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+    ) -> StoreResult<'a, Option<u64>>;
+
+    /// Removes the events before a time that belong to settled entries, and returns their number.
+    fn trim(&self, before: Timestamp) -> StoreResult<'_, u64>;
+
+    /// Removes the events of a session.
+    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, ()>;
+}
