@@ -53,11 +53,16 @@
 mod auth;
 mod call;
 mod catalog;
+mod chat;
 mod handler;
 mod host;
 mod http;
 mod server;
 
+pub use chat::{
+    AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, SessionChat,
+    TokenScope,
+};
 pub use host::{PromptHost, ServeOptions};
 pub use http::{BearerToken, HttpOptions};
 pub use server::PromptServer;

@@ -50,6 +50,11 @@ impl TurnStop {
         Self::default()
     }
 
+    /// Returns whether both are clones of one stop.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Requests the stop.
     pub fn request(&self) {
         self.inner.is_requested.store(true, Ordering::SeqCst);

@@ -1,0 +1,50 @@
+//! The agents of the server, and its condition.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use serde_json::{Value, json};
+
+use super::access::{Caller, TokenScope};
+use super::api::{Api, require};
+use super::problem::Problem;
+
+/// `GET /v1/agents`
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    let agents = api.turns.host.agents().into_iter();
+    let agents = agents.filter(|agent| caller.may_use(&agent.name));
+    let agents: Vec<Value> = agents
+        .map(|agent| json!({"name": agent.name, "title": agent.title}))
+        .collect();
+    Ok(Json(json!({ "agents": agents })))
+}
+
+/// `GET /healthz`: the process answers.
+pub(crate) async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// `GET /readyz`: the store answers, and the server does not end.
+pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Problem> {
+    if *api.shutdown.borrow() {
+        return Err(Problem::server_ends());
+    }
+    api.store().version().await?;
+    Ok("ready\n")
+}
+
+/// `GET /metrics` in the text format of Prometheus.
+pub(crate) async fn metrics(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Result<impl IntoResponse, Problem> {
+    require(&caller, TokenScope::Read)?;
+    let text = api.turns.metrics();
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text))
+}

@@ -1,0 +1,72 @@
+//! The state of the routes, with their sessions, permissions and bodies.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use logue_harness::store::{SessionInfo, SharedStore};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use super::access::{Caller, TokenScope};
+use super::problem::Problem;
+use super::turns::Turns;
+
+/// The state of the routes.
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub(crate) turns: Arc<Turns>,
+    /// Becomes true at the end of the server.
+    pub(crate) shutdown: watch::Receiver<bool>,
+}
+
+impl Api {
+    pub(crate) fn store(&self) -> &SharedStore {
+        self.turns.host.store()
+    }
+
+    /// Returns a session of this server that the caller may use, with its agent.
+    ///
+    /// A session of others is reported as missing.
+    pub(crate) async fn session(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Result<(SessionInfo, String), Problem> {
+        self.known_session(caller, session)
+            .await?
+            .ok_or_else(|| Problem::unknown_session(session))
+    }
+
+    /// Returns a session like [`session`](Self::session); `None` if the id is free.
+    pub(crate) async fn known_session(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Result<Option<(SessionInfo, String)>, Problem> {
+        let Some(info) = self.store().session(session).await? else {
+            return Ok(None);
+        };
+        let agent = self.turns.host.agent_of(&info);
+        match agent.filter(|agent| caller.may_use(agent)) {
+            Some(agent) => Ok(Some((info, agent))),
+            None => Err(Problem::unknown_session(session)),
+        }
+    }
+}
+
+/// Refuses a caller without a permission.
+pub(crate) fn require(caller: &Caller, scope: TokenScope) -> Result<(), Problem> {
+    if caller.has(scope) {
+        return Ok(());
+    }
+    let detail = format!("the token has no scope `{scope}`");
+    Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail))
+}
+
+/// Parses the JSON body of a request; an empty one is `{}`.
+pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::invalid(format!("invalid request body: {error}")))
+}

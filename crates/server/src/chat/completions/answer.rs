@@ -1,0 +1,323 @@
+//! Answers of Chat Completions, whole and as a stream.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures_util::stream;
+use logue_agent::{TurnEvent, TurnReport, is_pending};
+use logue_graph::RunEvent;
+use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
+use logue_message::{ChatMessage, Role};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::error::error_json;
+use super::messages::SEPARATOR;
+use crate::chat::api::Api;
+use crate::chat::problem::Problem;
+use crate::chat::sse::{EventReader, EventScope, padding, set_stream_headers};
+use crate::chat::turns::RunningTurn;
+use crate::chat::visible::visible_message;
+
+/// The longest silence of a stream.
+const PING: Duration = Duration::from_secs(8);
+
+/// A part of an answer.
+enum Part {
+    /// Visible text.
+    Text(String),
+    /// The answer of another request to the model follows.
+    Next,
+    /// The end.
+    End(Result<AnswerEnd, Problem>),
+}
+
+/// The end of an answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AnswerEnd {
+    /// The whole visible text.
+    pub(crate) text: String,
+    /// `stop`, `length` or `content_filter`.
+    finish: &'static str,
+    usage: Option<Value>,
+    /// The signal for which the turn waits.
+    pub(crate) signal_id: Option<String>,
+}
+
+/// An answer as it arrives.
+pub(crate) struct AnswerStream {
+    parts: mpsc::Receiver<Part>,
+}
+
+/// The constant fields of an answer.
+pub(crate) struct Answer {
+    pub(crate) id: String,
+    pub(crate) created: u64,
+    pub(crate) model: String,
+}
+
+impl AnswerStream {
+    /// Returns the answer of a turn of which nothing is kept. It ends when its client leaves.
+    pub(crate) fn of_turn(mut turn: TurnStream<TurnEvent>) -> Self {
+        let (sender, parts) = mpsc::channel(64);
+        tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    event = turn.next() => event,
+                    () = sender.closed() => return,
+                };
+                let part = match event {
+                    Some(ChatEvent::Run {
+                        event: RunEvent::Emitted(event),
+                        ..
+                    }) => match event {
+                        TurnEvent::Delta(text) => Part::Text(text),
+                        TurnEvent::Asking(_) => Part::Next,
+                        _ => continue,
+                    },
+                    Some(ChatEvent::Outcome(outcome)) => Part::End(end_of(&outcome)),
+                    Some(_) => continue,
+                    None => return,
+                };
+                if sender.send(part).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { parts }
+    }
+
+    /// Returns the answer of a session's turn, which continues when its client leaves.
+    pub(crate) fn of_session(api: &Api, session: &str, turn: RunningTurn) -> Self {
+        let (sender, parts) = mpsc::channel(64);
+        let reader = turn.entry.map(|entry| {
+            EventReader::new(
+                api.turns.clone(),
+                session,
+                turn.after,
+                EventScope::Turn(entry),
+                api.shutdown.clone(),
+            )
+        });
+        tokio::spawn(async move {
+            if let Some(mut reader) = reader {
+                while let Some(events) = reader.next_texts().await {
+                    for event in events {
+                        let part = match event.get("type").and_then(Value::as_str) {
+                            Some("answer.delta") => {
+                                let text = event.get("text").and_then(Value::as_str);
+                                Part::Text(text.unwrap_or_default().to_owned())
+                            }
+                            Some("answer.started") => Part::Next,
+                            _ => continue,
+                        };
+                        // The client is gone.
+                        if sender.send(part).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+            let end = match turn.outcome().await {
+                Some(outcome) => end_of(&outcome),
+                None => Err(Problem::server_ends()),
+            };
+            // The client may be gone.
+            drop(sender.send(Part::End(end)).await);
+        });
+        Self { parts }
+    }
+
+    /// Waits for the end of the answer.
+    pub(crate) async fn end(mut self) -> Result<AnswerEnd, Problem> {
+        while let Some(part) = self.parts.recv().await {
+            if let Part::End(end) = part {
+                return end;
+            }
+        }
+        Err(Problem::server_ends())
+    }
+}
+
+/// Returns the end of an answer by the outcome of its turn.
+fn end_of(outcome: &ChatTurnOutcome) -> Result<AnswerEnd, Problem> {
+    match outcome {
+        ChatTurnOutcome::Errored(turn) => Err(turn.into()),
+        ChatTurnOutcome::Suspended(turn) => Ok(AnswerEnd {
+            text: text_of(&turn.pending_messages),
+            finish: "stop",
+            usage: None,
+            signal_id: Some(turn.signal_descriptor.signal_id.clone()),
+        }),
+        ChatTurnOutcome::Completed(turn) => {
+            let report = TurnReport::from_session(turn);
+            let usage = report.usage.map(|usage| {
+                let (input, output) = (usage.input_tokens, usage.output_tokens);
+                json!({"prompt_tokens": input, "completion_tokens": output,
+                    "total_tokens": input.saturating_add(output)})
+            });
+            let cut = report.truncated.map(logue_model::FinishReason::as_str);
+            Ok(AnswerEnd {
+                text: text_of(&turn.replies),
+                finish: match cut {
+                    None => "stop",
+                    Some("content_filter") => "content_filter",
+                    Some(_) => "length",
+                },
+                usage,
+                signal_id: None,
+            })
+        }
+    }
+}
+
+/// Returns the visible texts of answers, as the stream joins them.
+fn text_of(messages: &[ChatMessage]) -> String {
+    let answers = messages
+        .iter()
+        .filter(|message| message.role == Role::Assistant && !is_pending(message));
+    let texts = answers.filter_map(|message| Some(visible_message(message)?.text()));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join(SEPARATOR)
+}
+
+impl Answer {
+    /// Returns a whole answer.
+    pub(crate) fn whole(&self, end: &AnswerEnd) -> Value {
+        json!({
+            "id": self.id, "object": "chat.completion", "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "finish_reason": end.finish, "logprobs": null,
+                "message": {"role": "assistant", "content": end.text, "refusal": null}}],
+            "usage": end.usage,
+        })
+    }
+
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> Value {
+        json!({
+            "id": self.id, "object": "chat.completion.chunk", "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish,
+                "logprobs": null}],
+        })
+    }
+
+    /// Returns a streamed answer.
+    pub(crate) fn into_stream(self, answer: AnswerStream, has_usage: bool) -> Response {
+        let writer = ChunkWriter {
+            answer: self,
+            parts: answer.parts,
+            has_usage,
+            position: Position::Start,
+            has_begun: false,
+            has_ended: false,
+        };
+        let chunks = stream::unfold(writer, |mut writer| async move {
+            let bytes = writer.next().await?;
+            Some((Ok::<_, Infallible>(bytes), writer))
+        });
+        let mut response = Response::new(Body::from_stream(chunks));
+        set_stream_headers(response.headers_mut());
+        response
+    }
+}
+
+/// The text that a stream has written.
+enum Position {
+    /// None.
+    Start,
+    /// A part of an answer.
+    InText,
+    /// A whole answer, which another one follows.
+    AfterAnswer,
+}
+
+/// Writes the chunks of a streamed answer.
+struct ChunkWriter {
+    answer: Answer,
+    parts: mpsc::Receiver<Part>,
+    has_usage: bool,
+    position: Position,
+    has_begun: bool,
+    has_ended: bool,
+}
+
+impl ChunkWriter {
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.has_ended {
+            return None;
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            let mut bytes = padding().to_vec();
+            let first = self
+                .answer
+                .chunk(&json!({"role": "assistant", "content": ""}), None);
+            bytes.extend(data(&first).bytes());
+            return Some(bytes.into());
+        }
+        loop {
+            let Ok(part) = timeout(PING, self.parts.recv()).await else {
+                return Some(padding());
+            };
+            match part {
+                Some(Part::Text(text)) => {
+                    let text = match self.position {
+                        Position::AfterAnswer => format!("{SEPARATOR}{text}"),
+                        Position::Start | Position::InText => text,
+                    };
+                    self.position = Position::InText;
+                    let chunk = self.answer.chunk(&json!({ "content": text }), None);
+                    return Some(data(&chunk).into());
+                }
+                Some(Part::Next) => {
+                    if matches!(self.position, Position::InText) {
+                        self.position = Position::AfterAnswer;
+                    }
+                }
+                Some(Part::End(end)) => {
+                    self.has_ended = true;
+                    return Some(self.end(end).into());
+                }
+                None => {
+                    self.has_ended = true;
+                    return Some(data(&error_json(&Problem::server_ends())).into());
+                }
+            }
+        }
+    }
+
+    fn end(&self, end: Result<AnswerEnd, Problem>) -> String {
+        let end = match end {
+            Ok(end) => end,
+            // The status is sent already.
+            Err(problem) => return data(&error_json(&problem)),
+        };
+        let mut text = String::new();
+        // The pieces of a redacted answer, and of another process's, are not emitted.
+        if matches!(self.position, Position::Start) && !end.text.is_empty() {
+            let chunk = self.answer.chunk(&json!({ "content": end.text }), None);
+            text.push_str(&data(&chunk));
+        }
+        let mut last = self.answer.chunk(&json!({}), Some(end.finish));
+        if let Some(signal) = &end.signal_id {
+            last["logue"] = json!({ "signal_id": signal });
+        }
+        text.push_str(&data(&last));
+        if self.has_usage {
+            let mut usage = self.answer.chunk(&json!({}), None);
+            usage["choices"] = json!([]);
+            usage["usage"] = json!(end.usage);
+            text.push_str(&data(&usage));
+        }
+        text.push_str("data: [DONE]\n\n");
+        text
+    }
+}
+
+fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}

@@ -1,0 +1,165 @@
+//! Messages of Chat Completions requests.
+
+use logue_message::{ChatMessage, Content, ContentBlock, ImageSource, Role};
+use serde_json::Value;
+
+use crate::chat::problem::Problem;
+
+/// The text between two parts of one answer.
+pub(crate) const SEPARATOR: &str = "\n\n";
+
+/// The messages of a request: the earlier ones, and the one to answer.
+pub(crate) struct Conversation {
+    pub(crate) earlier: Vec<ChatMessage>,
+    pub(crate) message: ChatMessage,
+}
+
+/// Parses the messages of a request.
+///
+/// Instructions of a client have the rank of a user: only the agent's prompt has a higher one.
+///
+/// # Errors
+/// Returns a problem if a message is malformed, or if the last one is not of the user.
+pub(crate) fn conversation(messages: &[Value]) -> Result<Conversation, Problem> {
+    let mut parsed = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        let message =
+            parse(message).map_err(|cause| Problem::invalid(format!("messages[{at}]: {cause}")))?;
+        parsed.push(message);
+    }
+    match parsed.pop() {
+        Some(message) if message.role == Role::User => Ok(Conversation {
+            earlier: parsed,
+            message,
+        }),
+        _ => Err(Problem::invalid(
+            "the last message must have the role `user`",
+        )),
+    }
+}
+
+fn parse(message: &Value) -> Result<ChatMessage, String> {
+    let role = message.get("role").and_then(Value::as_str);
+    let content = content(message.get("content"))?;
+    let message = match role {
+        Some("user" | "system" | "developer") => ChatMessage::user(content),
+        Some("assistant") => {
+            let calls = message.get("tool_calls").and_then(Value::as_array);
+            if calls.is_some_and(|calls| !calls.is_empty()) {
+                return Err("`tool_calls` are not accepted: the server runs the tools".to_owned());
+            }
+            ChatMessage::assistant(content)
+        }
+        Some(role) => return Err(format!("the role `{role}` is not accepted")),
+        None => return Err("`role` is missing".to_owned()),
+    };
+    message.validate().map_err(|error| error.to_string())?;
+    Ok(message)
+}
+
+fn content(content: Option<&Value>) -> Result<Content, String> {
+    match content {
+        Some(Value::String(text)) => Ok(text.as_str().into()),
+        Some(Value::Array(parts)) => {
+            let blocks = parts.iter().map(block).collect::<Result<Vec<_>, _>>()?;
+            // One text is the same message in both forms.
+            match blocks.as_slice() {
+                [ContentBlock::Text { text, .. }] => Ok(text.as_str().into()),
+                _ => Ok(blocks.into()),
+            }
+        }
+        _ => Err("`content` must be a text or a list of parts".to_owned()),
+    }
+}
+
+fn block(part: &Value) -> Result<ContentBlock, String> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    match part.get("type").and_then(Value::as_str) {
+        Some("text") => text(part.get("text"))
+            .map(ContentBlock::text)
+            .ok_or_else(|| "a part of the type `text` requires `text`".to_owned()),
+        Some("image_url") => {
+            let url = part.get("image_url").and_then(|image| image.get("url"));
+            let url = text(url).ok_or("a part of the type `image_url` requires `image_url.url`")?;
+            Ok(image(&url))
+        }
+        Some(kind) => Err(format!("parts of the type `{kind}` are not accepted")),
+        None => Err("a part requires `type`".to_owned()),
+    }
+}
+
+fn image(url: &str) -> ContentBlock {
+    let inline = url.strip_prefix("data:").and_then(|data| {
+        let (media_type, data) = data.split_once(";base64,")?;
+        Some(ContentBlock::inline_image(media_type, data))
+    });
+    inline.unwrap_or_else(|| ContentBlock::Image {
+        source: ImageSource::Url(url.to_owned()),
+        media_type: None,
+        detail: None,
+    })
+}
+
+/// Returns the exchanges of a history as a client has received them.
+///
+/// The texts of one answer are joined; calls of tools and their results are omitted. Each exchange
+/// has the number of stored messages up to its end.
+pub(crate) fn exchanges(messages: &[ChatMessage]) -> Vec<(usize, Role, String)> {
+    let mut exchanges: Vec<(usize, Role, String)> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let text = message.text();
+        match message.role {
+            Role::User => exchanges.push((at + 1, Role::User, text)),
+            Role::Assistant if !text.is_empty() => match exchanges.last_mut() {
+                Some((end, Role::Assistant, whole)) => {
+                    *end = at + 1;
+                    whole.push_str(SEPARATOR);
+                    whole.push_str(&text);
+                }
+                _ => exchanges.push((at + 1, Role::Assistant, text)),
+            },
+            _ => {
+                if let Some((end, Role::Assistant, _)) = exchanges.last_mut() {
+                    *end = at + 1;
+                }
+            }
+        }
+    }
+    exchanges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logue_message::ToolCall;
+    use serde_json::json;
+
+    #[test]
+    fn exchanges_join_the_texts_of_an_answer() {
+        let call = ToolCall::new("c1", "work", "{}");
+        let messages = [
+            ChatMessage::user("go"),
+            ChatMessage::assistant("first").with_tool_calls(vec![call]),
+            ChatMessage::tool("c1", "done"),
+            ChatMessage::assistant("second"),
+            ChatMessage::user("again"),
+        ];
+        let expected = vec![
+            (1, Role::User, "go".to_owned()),
+            (4, Role::Assistant, "first\n\nsecond".to_owned()),
+            (5, Role::User, "again".to_owned()),
+        ];
+        assert_eq!(exchanges(&messages), expected);
+    }
+
+    #[test]
+    fn instructions_of_a_client_have_the_rank_of_a_user() {
+        let messages = [
+            json!({"role": "system", "content": "be brief"}),
+            json!({"role": "user", "content": [{"type": "text", "text": "hi"}]}),
+        ];
+        let conversation = conversation(&messages).unwrap();
+        assert_eq!(conversation.earlier, [ChatMessage::user("be brief")]);
+        assert_eq!(conversation.message, ChatMessage::user("hi"));
+    }
+}

@@ -1,0 +1,69 @@
+//! The events of a session as a stream.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::access::{Caller, TokenScope};
+use super::api::{Api, require};
+use super::extract::{PathOf, QueryOf};
+use super::outcomes::adopt;
+use super::problem::Problem;
+use super::sse::{EventId, EventReader, EventScope};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// The id of the last received event; `Last-Event-ID` takes precedence.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// `GET /v1/sessions/{session}/events`
+///
+/// Without an id the stream begins with the next event.
+pub(crate) async fn follow(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+    QueryOf(query): QueryOf<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    require(&caller, TokenScope::Read)?;
+    api.session(&caller, &session).await?;
+    let turns = &api.turns;
+    let position = adopt(&turns.hub, &**api.store(), &*turns.clock, &session).await?;
+    let given = headers.get("last-event-id");
+    let given = match given {
+        Some(value) => Some(value.to_str().unwrap_or_default().to_owned()),
+        None => query.after,
+    };
+    let given = given.filter(|given| !given.is_empty());
+    let id = match &given {
+        None => None,
+        Some(given) => Some(EventId::parse(given).ok_or_else(|| {
+            Problem::invalid(format!("invalid event id `{given}`"))
+                .with_help("send the `id` of an event, or `events_after` of the session")
+        })?),
+    };
+    let generation = turns.hub.log().generation();
+    let is_current = |id: EventId| id.generation == generation && id.seq <= position.seq;
+    let reader = |after| {
+        EventReader::new(
+            api.turns.clone(),
+            &session,
+            after,
+            EventScope::Session,
+            api.shutdown.clone(),
+        )
+    };
+    Ok(match id {
+        None => reader(position.seq),
+        Some(id) if is_current(id) => reader(id.seq),
+        // The log was lost, and numbers were given again.
+        Some(_) => reader(position.seq).with_reset(),
+    }
+    .into_response())
+}

@@ -1,0 +1,149 @@
+//! Checks of requests before they reach a route: host, origin and token.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use logue_harness::Clock;
+
+use super::access::{AccessTokens, Caller};
+use super::problem::Problem;
+
+/// The rules of requests.
+pub(crate) struct Guard {
+    /// The host names that requests may name.
+    pub(crate) hosts: Vec<String>,
+    /// Whether a client without a token is admitted.
+    pub(crate) is_open: bool,
+    pub(crate) tokens: Arc<dyn AccessTokens>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Admits a request and adds its [`Caller`], or refuses it.
+pub(crate) async fn admit(
+    State(guard): State<Arc<Guard>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match guard.caller(request.method(), request.uri().path(), request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            let mut response = next.run(request).await;
+            let headers = response.headers_mut();
+            for (name, value) in [
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+                ("x-frame-options", "DENY"),
+                ("cross-origin-resource-policy", "same-origin"),
+            ] {
+                headers.insert(name, axum::http::HeaderValue::from_static(value));
+            }
+            response
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl Guard {
+    fn caller(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let host = single(headers, header::HOST.as_str())?;
+        let host = host.unwrap_or_default();
+        // Another name comes from a page of a browser (DNS rebinding).
+        if !self.is_own_host(host) {
+            let detail = "this server has another host name";
+            return Err(Problem::new(StatusCode::FORBIDDEN, "host_refused", detail)
+                .with_help("name it with --host-name when the server starts"));
+        }
+        let origin = single(headers, header::ORIGIN.as_str())?;
+        if origin.is_some_and(|origin| !is_origin_of(origin, host)) {
+            let detail = "pages of other origins are not served";
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "origin_refused",
+                detail,
+            ));
+        }
+        // A form or an image of another page has this header in every current browser.
+        let site = headers.get("sec-fetch-site");
+        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
+        if is_foreign && method != Method::GET {
+            let detail = "requests of other sites are not served";
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "origin_refused",
+                detail,
+            ));
+        }
+        if is_public(path) {
+            return Ok(Caller::local());
+        }
+        let tokens = self.tokens.tokens();
+        if let Some(secret) = bearer(headers)? {
+            return Caller::of_token(&tokens, secret, self.clock.now()).ok_or_else(unauthorized);
+        }
+        if self.is_open && tokens.is_empty() {
+            return Ok(Caller::local());
+        }
+        Err(unauthorized())
+    }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let name = without_port(host);
+        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Returns whether a path needs no token.
+fn is_public(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+fn unauthorized() -> Problem {
+    let detail = "the token is missing, unknown or expired";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        .with_help("create one with `logue serve token create NAME`")
+        .with_help("send it as `Authorization: Bearer TOKEN`")
+}
+
+/// Returns the value of a header that may occur once.
+fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    // With several, a proxy and this server could check different ones.
+    if values.next().is_some() {
+        return Err(Problem::invalid(format!("several `{name}` headers")));
+    }
+    match first {
+        None => Ok(None),
+        Some(value) => match value.to_str() {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(Problem::invalid(format!("invalid header `{name}`"))),
+        },
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = single(headers, header::AUTHORIZATION.as_str())? else {
+        return Ok(None);
+    };
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim())),
+        _ => Err(unauthorized()),
+    }
+}
+
+/// Returns the name of a host without its port.
+fn without_port(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split_once(']').map_or(rest, |(name, _)| name);
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+/// Returns whether a page has the address that its request names.
+fn is_origin_of(origin: &str, host: &str) -> bool {
+    let address = origin.split_once("://").map(|(_, address)| address);
+    address.is_some_and(|address| address.eq_ignore_ascii_case(host))
+}

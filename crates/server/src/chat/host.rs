@@ -1,0 +1,84 @@
+//! The port through which a chat server reaches its program.
+
+use logue_agent::{HostError, TurnEvent, TurnStop};
+use logue_harness::BoxFuture;
+use logue_harness::chat::ChatHarness;
+use logue_harness::store::{SessionInfo, SharedStore, Suspension};
+
+/// An agent that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentInfo {
+    /// The name by which clients select it.
+    pub name: String,
+    /// The title for people.
+    pub title: String,
+}
+
+impl AgentInfo {
+    /// Creates the description of an agent whose title is its name.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let title = name.clone();
+        Self { name, title }
+    }
+}
+
+/// The chat of a session, ready for one turn.
+#[derive(Debug)]
+pub struct SessionChat {
+    /// The chat.
+    pub chat: ChatHarness<TurnEvent>,
+    /// Stops the turn of the chat at the end of the program.
+    pub stop: TurnStop,
+}
+
+/// The program that a chat server is part of.
+pub trait ChatHost: Send + Sync {
+    /// Returns the agents in a stable order. Called repeatedly, because files appear and disappear.
+    fn agents(&self) -> Vec<AgentInfo>;
+
+    /// Returns the store of the sessions.
+    fn store(&self) -> &SharedStore;
+
+    /// Returns the agent of a session, if it is one of this server.
+    ///
+    /// Sessions of others are not shown and not continued.
+    fn agent_of(&self, session: &SessionInfo) -> Option<String>;
+
+    /// Prepares one turn of a session.
+    ///
+    /// `agent` is the agent of a new session. Approvals suspend the turn: see
+    /// [`Approvals::Suspend`](logue_agent::Approvals::Suspend).
+    ///
+    /// # Errors
+    /// Returns an error if the agent is unknown or cannot be prepared.
+    fn chat<'a>(
+        &'a self,
+        session: &'a str,
+        agent: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
+
+    /// Prepares one turn over a store of which nothing is kept.
+    ///
+    /// No person can be asked: see [`Approvals::Never`](logue_agent::Approvals::Never).
+    ///
+    /// # Errors
+    /// Returns an error if the agent is unknown or cannot be prepared.
+    fn stateless_chat<'a>(
+        &'a self,
+        agent: &'a str,
+        store: SharedStore,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
+
+    /// Prepares a turn that resumes a suspended one.
+    ///
+    /// # Errors
+    /// Returns an error if the agent cannot be prepared.
+    fn resumed_chat<'a>(
+        &'a self,
+        session: &'a str,
+        waiting: &'a Suspension,
+    ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
+}

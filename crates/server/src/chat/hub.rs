@@ -1,0 +1,164 @@
+//! The live ends of the logs of sessions.
+//!
+//! A reader holds only the number of the last event that it received. It reads recent events from
+//! memory and older ones from the log, so that a slow reader costs no memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use logue_harness::events::{EventBatch, EventLog, LogPosition, LoggedEvent};
+use logue_harness::store::StoreError;
+use tokio::sync::watch;
+
+/// The bytes of recent events of a session that are kept in memory.
+const TAIL_BYTES: usize = 128 * 1024;
+
+/// The number of events that a reader gets at once.
+pub(crate) const PAGE: usize = 256;
+
+/// The logs of the sessions of a server, with their readers.
+pub(crate) struct SessionHub {
+    log: Arc<dyn EventLog>,
+    live: Mutex<HashMap<String, Arc<LiveSession>>>,
+}
+
+/// The live end of the log of one session.
+pub(crate) struct LiveSession {
+    /// The events are in memory in the order of the log.
+    appending: tokio::sync::Mutex<()>,
+    tail: Mutex<Tail>,
+    /// The number of the last event.
+    last: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Tail {
+    events: VecDeque<LoggedEvent>,
+    bytes: usize,
+}
+
+/// Events after a number.
+pub(crate) struct EventRead {
+    pub(crate) events: Vec<LoggedEvent>,
+    /// Whether events between the number and the first of these were removed.
+    pub(crate) has_gap: bool,
+}
+
+impl SessionHub {
+    /// Creates a hub over a log.
+    pub(crate) fn new(log: Arc<dyn EventLog>) -> Self {
+        Self {
+            log,
+            live: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &dyn EventLog {
+        &*self.log
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveSession>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the live end of a session. It is kept as long as it is held.
+    pub(crate) fn live(&self, session: &str) -> Arc<LiveSession> {
+        let mut live = self.lock();
+        if let Some(found) = live.get(session) {
+            return Arc::clone(found);
+        }
+        let new = Arc::new(LiveSession {
+            appending: tokio::sync::Mutex::default(),
+            tail: Mutex::default(),
+            last: watch::Sender::new(0),
+        });
+        live.insert(session.to_owned(), Arc::clone(&new));
+        new
+    }
+
+    /// Forgets the live ends that nothing holds, and returns the sessions of the others.
+    pub(crate) fn sweep(&self) -> Vec<String> {
+        let mut live = self.lock();
+        live.retain(|_, one| Arc::strong_count(one) > 1);
+        live.keys().cloned().collect()
+    }
+
+    /// Appends a batch and wakes the readers of the session.
+    ///
+    /// Returns `None` if the log is not at the position from which the batch was built.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be written.
+    pub(crate) async fn append(
+        &self,
+        session: &str,
+        batch: EventBatch,
+    ) -> Result<Option<LogPosition>, StoreError> {
+        let live = self.live(session);
+        let _order = live.appending.lock().await;
+        let events = batch.events.clone();
+        let position = self.log.append(session, batch).await?;
+        if let Some(position) = position {
+            live.push(position.seq, events);
+        }
+        Ok(position)
+    }
+
+    /// Returns events after a number, at most [`PAGE`].
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be read.
+    pub(crate) async fn read(
+        &self,
+        session: &str,
+        live: &LiveSession,
+        after: u64,
+    ) -> Result<EventRead, StoreError> {
+        if let Some(events) = live.tail_after(after) {
+            let has_gap = false;
+            return Ok(EventRead { events, has_gap });
+        }
+        let page = self.log.since(session, after, PAGE).await?;
+        let has_gap = page.removed > after;
+        Ok(EventRead {
+            events: page.events,
+            has_gap,
+        })
+    }
+}
+
+impl LiveSession {
+    /// Returns a receiver that is notified of each append.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    fn push(&self, last: u64, events: Vec<(u64, Arc<str>)>) {
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = last.saturating_sub(events.len() as u64);
+        let known = tail.events.back().map(|event| event.seq);
+        if known.is_some_and(|known| known != before) {
+            // Another process has appended meanwhile.
+            *tail = Tail::default();
+        }
+        for (seq, (entry, text)) in (before + 1..).zip(events) {
+            tail.bytes += text.len();
+            tail.events.push_back(LoggedEvent { seq, entry, text });
+        }
+        while tail.bytes > TAIL_BYTES && tail.events.len() > 1 {
+            let removed = tail.events.pop_front();
+            tail.bytes -= removed.map_or(0, |event| event.text.len());
+        }
+        drop(tail);
+        self.last.send_replace(last);
+    }
+
+    /// Returns the events after a number, if memory contains all of them.
+    fn tail_after(&self, after: u64) -> Option<Vec<LoggedEvent>> {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = tail.events.front()?.seq;
+        let skipped = usize::try_from((after + 1).checked_sub(first)?).ok()?;
+        let events = tail.events.iter().skip(skipped).take(PAGE);
+        Some(events.cloned().collect())
+    }
+}

@@ -1,0 +1,200 @@
+//! Outcomes of the store that are not yet in the log of events.
+
+use logue_harness::Clock;
+use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::events::{EventBatch, LogPosition};
+use logue_harness::store::{OutcomeKind, Store, StoreError, StoredOutcome};
+use logue_message::{ChatMessage, Role};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use super::hub::SessionHub;
+use super::turn_events::event_text;
+use super::visible::{visible_json, visible_signal};
+
+/// The number of outcomes that are read at once.
+const PAGE: usize = 16;
+
+/// Appends the outcomes of a session that its log does not contain, of any process.
+///
+/// Each is appended once. The log of a session that had none begins after its last outcome.
+///
+/// # Errors
+/// Returns an error if the store or the log fails; a later call continues.
+pub(crate) async fn log_outcomes(
+    hub: &SessionHub,
+    store: &dyn Store,
+    clock: &dyn Clock,
+    session: &str,
+) -> Result<(), StoreError> {
+    loop {
+        let position = hub.log().position(session).await?;
+        let page = match store.outcomes_since(session, position.cursor, PAGE).await {
+            Err(StoreError::Damaged(_)) => store.outcomes_since(session, position.cursor, 1).await,
+            page => page,
+        };
+        let (events, next) = match page {
+            Ok(page) if page.is_empty() => return Ok(()),
+            Ok(page) => events_of(store, session, position, &page).await?,
+            Err(StoreError::Damaged(_)) => match lost(store, session, position).await? {
+                Some(batch) => batch,
+                None => return Ok(()),
+            },
+            Err(error) => return Err(error),
+        };
+        let batch = EventBatch {
+            progress: Some((position, next)),
+            events,
+            now: clock.now(),
+        };
+        // A log that is not level was written by another task, and is read again.
+        hub.append(session, batch).await?;
+    }
+}
+
+/// Begins the log of a session that other programs have used, after its last outcome.
+///
+/// # Errors
+/// Returns an error if the store or the log fails.
+pub(crate) async fn adopt(
+    hub: &SessionHub,
+    store: &dyn Store,
+    clock: &dyn Clock,
+    session: &str,
+) -> Result<LogPosition, StoreError> {
+    let position = hub.log().position(session).await?;
+    if position != LogPosition::default() {
+        return Ok(position);
+    }
+    let Some(info) = store.session(session).await? else {
+        return Ok(position);
+    };
+    let Some(before) = info.cursor.checked_sub(1) else {
+        return Ok(position);
+    };
+    let last = store.outcomes_since(session, before, 1).await;
+    let entry = last
+        .ok()
+        .and_then(|last| last.first().map(|last| last.entry));
+    let entry = entry.unwrap_or_default();
+    let next = position
+        .with_accepted(entry)
+        .with_outcome(info.cursor, entry);
+    let batch = EventBatch {
+        progress: Some((position, next)),
+        events: Vec::new(),
+        now: clock.now(),
+    };
+    let appended = hub.append(session, batch).await?;
+    match appended {
+        Some(position) => Ok(position),
+        None => hub.log().position(session).await,
+    }
+}
+
+type LoggedOutcomes = (Vec<(u64, Arc<str>)>, LogPosition);
+
+async fn events_of(
+    store: &dyn Store,
+    session: &str,
+    mut position: LogPosition,
+    page: &[StoredOutcome],
+) -> Result<LoggedOutcomes, StoreError> {
+    let mut events = Vec::with_capacity(page.len());
+    for outcome in page {
+        let is_accepted = outcome.entry <= position.accepted;
+        let text = outcome_event(store, session, outcome, is_accepted).await?;
+        events.push((outcome.entry, text));
+        position = position
+            .with_accepted(position.accepted.max(outcome.entry))
+            .with_outcome(outcome.cursor, outcome.entry);
+    }
+    Ok((events, position))
+}
+
+/// Returns the event of an outcome with its messages.
+///
+/// The message that began the turn is included if its acceptance was not logged.
+async fn outcome_event(
+    store: &dyn Store,
+    session: &str,
+    outcome: &StoredOutcome,
+    is_accepted: bool,
+) -> Result<Arc<str>, StoreError> {
+    let mut from = outcome.replies_from;
+    if !is_accepted && !outcome.resumed {
+        from = from.saturating_sub(1);
+    }
+    let count = usize::try_from(outcome.replies_to.saturating_sub(from)).unwrap_or(usize::MAX);
+    let mut messages = store.history(session, from, count).await?;
+    if from < outcome.replies_from && !messages.first().is_some_and(is_of_user) {
+        from += 1;
+        messages.drain(..1.min(messages.len()));
+    }
+    let data = json!({"from": from, "to": outcome.replies_to, "outcome": outcome.cursor,
+        "messages": visible_json(&messages)});
+    Ok(with_end(outcome, data))
+}
+
+fn is_of_user(message: &Value) -> bool {
+    ChatMessage::from_json(message).is_ok_and(|message| message.role == Role::User)
+}
+
+fn with_end(outcome: &StoredOutcome, mut data: Value) -> Arc<str> {
+    let body = &outcome.body;
+    let kind = match outcome.kind {
+        OutcomeKind::Completed => "turn.completed",
+        OutcomeKind::Suspended => {
+            let id = body.get("signal_id").and_then(Value::as_str);
+            let signal = visible_signal(id.unwrap_or_default(), body.get("metadata"));
+            data["signal"] = signal;
+            "turn.suspended"
+        }
+        _ => {
+            data["error"] = json!({"bucket": body.get("bucket"), "code": body.get("category"),
+                "message": body.get("reply"), "resumable": body.get("resumable").is_some(),
+                "retry_after_seconds": body.get("retry_after_seconds")});
+            "turn.failed"
+        }
+    };
+    event_text(kind, outcome.entry, data)
+}
+
+/// Returns the event of an outcome that cannot be read, if there is one.
+async fn lost(
+    store: &dyn Store,
+    session: &str,
+    position: LogPosition,
+) -> Result<Option<LoggedOutcomes>, StoreError> {
+    let info = store.session(session).await?;
+    if info.is_none_or(|info| info.cursor <= position.cursor) {
+        return Ok(None);
+    }
+    let error = json!({"bucket": "session_terminating", "code": "session_load_failed"});
+    let entry = position.settled + 1;
+    let text = event_text("turn.failed", entry, json!({ "error": error }));
+    let next = position
+        .with_accepted(position.accepted.max(entry))
+        .with_outcome(position.cursor + 1, entry);
+    Ok(Some((vec![(entry, text)], next)))
+}
+
+/// Returns an outcome as clients receive it.
+pub(crate) fn outcome_json(outcome: &ChatTurnOutcome) -> Value {
+    let visible = |messages: &[ChatMessage]| -> Vec<Value> {
+        let visible = messages.iter().filter_map(super::visible::visible_message);
+        visible.map(|message| message.to_json()).collect()
+    };
+    match outcome {
+        ChatTurnOutcome::Completed(turn) => json!({"outcome": "completed",
+            "invocation_id": turn.invocation_id, "replies": visible(&turn.replies)}),
+        ChatTurnOutcome::Suspended(turn) => json!({"outcome": "suspended",
+            "invocation_id": turn.invocation_id,
+            "signal": super::visible::visible_descriptor(&turn.signal_descriptor),
+            "pending_messages": visible(&turn.pending_messages)}),
+        ChatTurnOutcome::Errored(turn) => json!({"outcome": "errored",
+            "invocation_id": turn.invocation_id, "error_bucket": turn.error_bucket.as_str(),
+            "error_category": turn.error_category, "resumable": turn.resumable,
+            "reply": turn.reply.to_json()}),
+    }
+}

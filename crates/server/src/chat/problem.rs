@@ -1,0 +1,218 @@
+//! Errors of requests as problem documents (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use logue_agent::HostError;
+use logue_harness::ErrorBucket;
+use logue_harness::chat::{BranchError, ErroredTurn, RetryError, SignalError};
+use logue_harness::store::StoreError;
+use serde_json::{Value, json};
+
+/// The seconds after which a client may try again if nothing else is known.
+const RETRY_SECONDS: u64 = 1;
+
+/// An error of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    /// The stable code.
+    pub(crate) code: String,
+    pub(crate) detail: String,
+    pub(crate) help: Vec<String>,
+    /// The seconds after which the same request may succeed.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            code: code.to_owned(),
+            detail: detail.into(),
+            help: Vec::new(),
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "request_invalid", detail)
+    }
+
+    /// Returns the problem of a request that the end of the server cuts off.
+    pub(crate) fn server_ends() -> Self {
+        let detail = "the server ends; what it accepted is stored, and continues with the next one";
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_ends", detail);
+        problem.retry_after = Some(RETRY_SECONDS);
+        problem
+    }
+
+    pub(crate) fn unknown_session(session: &str) -> Self {
+        let detail = format!("session `{session}` not found");
+        Self::new(StatusCode::NOT_FOUND, "session_not_found", detail)
+            .with_help("GET /v1/sessions lists all sessions")
+    }
+
+    /// Returns the body of the response.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut body = json!({
+            "type": format!("urn:logue:error:{}", self.code),
+            "title": self.status.canonical_reason().unwrap_or("error"),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+        });
+        if !self.help.is_empty() {
+            body["help"] = json!(self.help);
+        }
+        if let Some(seconds) = self.retry_after {
+            body["retry_after_seconds"] = json!(seconds);
+        }
+        body
+    }
+
+    fn of_bucket(bucket: ErrorBucket, code: &str, detail: String) -> Self {
+        let status = match (code, bucket) {
+            ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,
+            (
+                "session_busy"
+                | "session_awaiting_signal"
+                | "idempotency_key_reused"
+                | "turn_cancelled"
+                | "session_write_conflict",
+                _,
+            ) => StatusCode::CONFLICT,
+            ("internal", _) => StatusCode::INTERNAL_SERVER_ERROR,
+            (_, ErrorBucket::UserCorrectable) => StatusCode::UNPROCESSABLE_ENTITY,
+            (_, ErrorBucket::RetryableTransient) => StatusCode::SERVICE_UNAVAILABLE,
+            (_, ErrorBucket::SessionTerminating) => StatusCode::GONE,
+        };
+        let mut problem = Self::new(status, code, detail);
+        if bucket == ErrorBucket::RetryableTransient || code == "session_busy" {
+            problem.retry_after = Some(RETRY_SECONDS);
+        }
+        problem
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.to_json().to_string();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<&ErroredTurn> for Problem {
+    fn from(turn: &ErroredTurn) -> Self {
+        let bucket = turn.error_bucket;
+        // Other diagnostics are for operators, and may quote what the model server received.
+        let detail = match bucket {
+            ErrorBucket::UserCorrectable => turn.diagnostic.clone(),
+            _ => turn.reply.text(),
+        };
+        let mut problem = Self::of_bucket(bucket, &turn.error_category, detail);
+        if turn.damaged {
+            problem.status = StatusCode::INTERNAL_SERVER_ERROR;
+            "store_corrupt".clone_into(&mut problem.code);
+        } else if turn.transient {
+            problem.status = StatusCode::SERVICE_UNAVAILABLE;
+            problem.retry_after.get_or_insert(RETRY_SECONDS);
+        }
+        if let Some(wait) = turn.retry_after {
+            problem.retry_after = Some(wait.as_secs().max(1));
+        }
+        problem
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let detail = "the session store is not available".to_owned();
+        match &error {
+            StoreError::NotFound { .. } => Self::new(
+                StatusCode::NOT_FOUND,
+                "session_not_found",
+                error.to_string(),
+            ),
+            StoreError::IdTooLong { .. } => Self::invalid(error.to_string()),
+            StoreError::Exists { .. } => {
+                Self::new(StatusCode::CONFLICT, "session_exists", error.to_string())
+            }
+            StoreError::Damaged(_) => {
+                let detail = "the session store is damaged";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_corrupt", detail)
+            }
+            _ => Self::of_bucket(ErrorBucket::RetryableTransient, "store_unavailable", detail),
+        }
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        let mut problem = Self::of_bucket(error.bucket, &error.category, error.message);
+        problem.help = error.help;
+        if problem.code == "agent_not_found" {
+            problem.status = StatusCode::NOT_FOUND;
+        }
+        problem
+    }
+}
+
+impl From<SignalError> for Problem {
+    fn from(error: SignalError) -> Self {
+        let code = error.category();
+        let detail = error.to_string();
+        match error {
+            SignalError::Store(error) => error.into(),
+            SignalError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, code, detail),
+            SignalError::PayloadInvalid { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+                    .with_help("nothing was decided: try again")
+            }
+            SignalError::Contradicts { .. } | SignalError::Ambiguous { .. } => {
+                Self::new(StatusCode::CONFLICT, code, detail)
+            }
+            _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, detail),
+        }
+    }
+}
+
+impl From<RetryError> for Problem {
+    fn from(error: RetryError) -> Self {
+        match error {
+            RetryError::Store(error) => error.into(),
+            error => Self::new(StatusCode::CONFLICT, "nothing_to_retry", error.to_string()),
+        }
+    }
+}
+
+impl From<BranchError> for Problem {
+    fn from(error: BranchError) -> Self {
+        match error {
+            BranchError::Store(error) => error.into(),
+            BranchError::NotEnded { .. } => {
+                Self::new(StatusCode::CONFLICT, "session_busy", error.to_string())
+            }
+            error => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "step_invalid",
+                error.to_string(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Messages to sessions: send, cancel and retry.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use logue_harness::chat::{BusyPolicy, ChatTurnOutcome, PausedPolicy, SendOptions};
+use logue_harness::store::CancelMode;
+use logue_message::{ChatMessage, Role};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::access::{Caller, TokenScope};
+use super::api::{Api, body, require};
+use super::extract::PathOf;
+use super::outcomes::outcome_json;
+use super::problem::Problem;
+use super::sse::{EventReader, EventScope};
+use super::turns::{RunningTurn, TurnOrigin};
+
+/// The longest idempotency key, in bytes.
+const MAX_KEY: usize = 255;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendBody {
+    /// A text, or a message of the role `user`.
+    message: Value,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    busy: Busy,
+    #[serde(default)]
+    while_paused: WhilePaused,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Busy {
+    #[default]
+    Enqueue,
+    Reject,
+    Interrupt,
+    Rollback,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WhilePaused {
+    #[default]
+    Proceed,
+    Reject,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    #[serde(default)]
+    rollback: bool,
+}
+
+/// `POST /v1/sessions/{session}/send`
+pub(crate) async fn send(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    require(&caller, TokenScope::Send)?;
+    let request: SendBody = body(&bytes)?;
+    let message = user_message(&request.message)?;
+    let agent = agent_of(&api, &caller, &session, request.agent).await?;
+    let mut options = SendOptions::new()
+        .with_busy(match request.busy {
+            Busy::Enqueue => BusyPolicy::Enqueue,
+            Busy::Reject => BusyPolicy::Reject,
+            Busy::Interrupt => BusyPolicy::Interrupt,
+            Busy::Rollback => BusyPolicy::Rollback,
+        })
+        .with_while_paused(match request.while_paused {
+            WhilePaused::Proceed => PausedPolicy::Proceed,
+            WhilePaused::Reject => PausedPolicy::Reject,
+        });
+    if let Some(key) = idempotency_key(&headers)? {
+        options = options.with_idempotency_key(key);
+    }
+    let chat = api.turns.host.chat(&session, agent.as_deref()).await?;
+    let message = chat.chat.redacted(message);
+    let origin = TurnOrigin::message(message.clone());
+    let own = session.clone();
+    let turn = api.turns.start(&session, chat, origin, move |chat| {
+        chat.chat.send_streaming_with(&own, message, options)
+    });
+    respond(&api, &session, &headers, turn.await?).await
+}
+
+/// Returns the agent of a turn: that of the session, or the one that the request names.
+async fn agent_of(
+    api: &Api,
+    caller: &Caller,
+    session: &str,
+    named: Option<String>,
+) -> Result<Option<String>, Problem> {
+    if session.is_empty() {
+        return Err(Problem::invalid("the session id is empty"));
+    }
+    let known = api.known_session(caller, session).await?;
+    let agent = match (known, named) {
+        (Some((_, own)), Some(named)) if own != named => {
+            let detail = format!("session `{session}` belongs to the agent `{own}`");
+            return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
+        }
+        (Some(_), _) => return Ok(None),
+        (None, Some(named)) => named,
+        (None, None) => only_agent(api, caller)?,
+    };
+    let agents = api.turns.host.agents();
+    let is_known = agents.iter().any(|known| known.name == agent);
+    if !is_known || !caller.may_use(&agent) {
+        return Err(unknown_agent(api, caller, &agent));
+    }
+    Ok(Some(agent))
+}
+
+fn only_agent(api: &Api, caller: &Caller) -> Result<String, Problem> {
+    let agents = api.turns.host.agents().into_iter();
+    let mut agents = agents.filter(|agent| caller.may_use(&agent.name));
+    match (agents.next(), agents.next()) {
+        (Some(only), None) => Ok(only.name),
+        _ => Err(Problem::invalid("a new session requires `agent`")
+            .with_help("GET /v1/agents lists the agents")),
+    }
+}
+
+pub(crate) fn unknown_agent(api: &Api, caller: &Caller, agent: &str) -> Problem {
+    let known = api.turns.host.agents().into_iter();
+    let known = known.filter(|agent| caller.may_use(&agent.name));
+    let known: Vec<String> = known.map(|agent| agent.name).collect();
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "agent_not_found",
+        format!("agent `{agent}` not found"),
+    )
+    .with_help(format!("agents: {}", known.join(", ")))
+}
+
+/// Reads a message of a client, whose role is always `user`.
+fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
+    let invalid = |detail: String| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "chat_message_shape_invalid",
+            detail,
+        )
+    };
+    let message = match message {
+        Value::String(text) => ChatMessage::user(text.as_str()),
+        message => ChatMessage::from_json(message).map_err(|error| invalid(error.to_string()))?,
+    };
+    if message.role != Role::User {
+        let role = message.role.as_str();
+        return Err(invalid(format!(
+            "a client sends the role `user`, not `{role}`"
+        )));
+    }
+    message
+        .validate()
+        .map_err(|error| invalid(error.to_string()))?;
+    Ok(message)
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let key = key
+        .to_str()
+        .ok()
+        .filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    match key {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => Err(Problem::invalid(format!(
+            "`Idempotency-Key` has 1 to {MAX_KEY} visible ASCII characters"
+        ))),
+    }
+}
+
+/// Answers with the events of a turn, or with its outcome.
+pub(crate) async fn respond(
+    api: &Api,
+    session: &str,
+    headers: &HeaderMap,
+    turn: RunningTurn,
+) -> Result<Response, Problem> {
+    if let (true, Some(entry)) = (accepts_events(headers), turn.entry) {
+        let log = api.turns.hub.log();
+        let position = log.position(session).await?;
+        // A message that was delivered before has its events in the log, or only its outcome.
+        let first = log.first_after_entry(session, entry - 1).await?;
+        let is_logged = first.is_some() || position.settled < entry;
+        if is_logged {
+            let after = first.map_or(turn.after, |first| first - 1);
+            let reader = EventReader::new(
+                api.turns.clone(),
+                session,
+                after,
+                EventScope::Turn(entry),
+                api.shutdown.clone(),
+            );
+            return Ok(reader.into_response());
+        }
+    }
+    let entry = turn.entry;
+    let Some(outcome) = turn.outcome().await else {
+        return Err(Problem::server_ends());
+    };
+    let status = match &outcome {
+        ChatTurnOutcome::Completed(_) => StatusCode::OK,
+        ChatTurnOutcome::Suspended(_) => StatusCode::ACCEPTED,
+        ChatTurnOutcome::Errored(turn) => return Err(turn.into()),
+    };
+    let mut body = outcome_json(&outcome);
+    body["session"] = json!(session);
+    body["turn"] = json!(entry);
+    Ok((status, Json(body)).into_response())
+}
+
+/// Returns whether a client asks for a stream of events.
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains("text/event-stream"))
+}
+
+/// `POST /v1/sessions/{session}/cancel`
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Send)?;
+    let request: CancelBody = body(&bytes)?;
+    api.session(&caller, &session).await?;
+    let mode = if request.rollback {
+        CancelMode::Rollback
+    } else {
+        CancelMode::Interrupt
+    };
+    let is_requested = api.store().request_cancel(&session, mode).await?;
+    Ok(Json(json!({ "cancelling": is_requested })))
+}
+
+/// `POST /v1/sessions/{session}/retry`
+pub(crate) async fn retry(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    require(&caller, TokenScope::Send)?;
+    api.session(&caller, &session).await?;
+    let chat = api.turns.host.chat(&session, None).await?;
+    let stream = chat.chat.retry_streaming(&session).await?;
+    let turn = api
+        .turns
+        .start(&session, chat, TurnOrigin::default(), |_| stream);
+    respond(&api, &session, &headers, turn.await?).await
+}

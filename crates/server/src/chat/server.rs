@@ -1,0 +1,214 @@
+//! The chat server: its listener, its background work and its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use logue_graph::IdSource;
+use logue_harness::Clock;
+use logue_harness::events::EventLog;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use super::access::AccessTokens;
+use super::api::Api;
+use super::guard::{Guard, admit};
+use super::host::ChatHost;
+use super::hub::SessionHub;
+use super::routes::routes;
+use super::supervisor::Supervisor;
+use super::turns::Turns;
+
+/// Limits of a chat server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChatServerOptions {
+    /// Further names of the host, besides loopback names and the listener's address.
+    pub hosts: Vec<String>,
+    /// The size limit of a request's body, in bytes.
+    pub max_body_bytes: usize,
+    /// The time in which a client must send the head of a request.
+    pub header_timeout: Duration,
+    /// The number of connections; others wait.
+    pub max_connections: usize,
+    /// The time that running turns have to end after the server was asked to end.
+    pub drain: Duration,
+    /// The age at which events of ended turns are removed.
+    pub event_age: Duration,
+}
+
+impl Default for ChatServerOptions {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            max_body_bytes: 8 * 1024 * 1024,
+            header_timeout: Duration::from_secs(10),
+            max_connections: 4_096,
+            drain: Duration::from_secs(25),
+            event_age: Duration::from_hours(24),
+        }
+    }
+}
+
+impl ChatServerOptions {
+    /// Sets the further host names that requests may name.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Sets the time that running turns have to end.
+    #[must_use]
+    pub fn with_drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+}
+
+/// A server of chats over HTTP.
+pub struct ChatServer {
+    turns: Arc<Turns>,
+    tokens: Arc<dyn AccessTokens>,
+    options: ChatServerOptions,
+}
+
+impl std::fmt::Debug for ChatServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatServer")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChatServer {
+    /// Creates a server of the agents of a host.
+    ///
+    /// Events of sessions are kept in `log`.
+    pub fn new(
+        host: Arc<dyn ChatHost>,
+        log: Arc<dyn EventLog>,
+        tokens: Arc<dyn AccessTokens>,
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn IdSource>),
+        options: ChatServerOptions,
+    ) -> Self {
+        Self {
+            turns: Arc::new(Turns::new(host, SessionHub::new(log), clock, ids)),
+            tokens,
+            options,
+        }
+    }
+
+    /// Serves clients until `end` completes, and then until running turns have ended.
+    ///
+    /// A turn that has not ended after [`ChatServerOptions::drain`] is left; its message and what it
+    /// completed are stored, and the next server continues it. Turns that an earlier server left are
+    /// continued first.
+    ///
+    /// # Errors
+    /// Returns an error if the address of the listener is unknown.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        let (ends, shutdown) = watch::channel(false);
+        let api = Api {
+            turns: Arc::clone(&self.turns),
+            shutdown,
+        };
+        let router = routes(api)
+            .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
+            .layer(from_fn_with_state(self.guard(address), admit));
+        let supervisor = Supervisor::new(Arc::clone(&self.turns), self.options.event_age);
+        let supervisor = tokio::spawn(supervisor.run());
+        let open = Connections::new(&self.options);
+        tokio::select! {
+            () = open.accept(&listener, &router) => {}
+            () = end => {}
+        }
+        drop(listener);
+        supervisor.abort();
+        let is_drained = self.turns.drained(self.options.drain).await;
+        if !is_drained {
+            self.turns.save_parts(Duration::from_secs(2)).await;
+        }
+        // Streams end when their turns have ended.
+        ends.send_replace(true);
+        open.close(Duration::from_secs(2)).await;
+        Ok(())
+    }
+
+    fn guard(&self, address: SocketAddr) -> Arc<Guard> {
+        let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+        let ip = address.ip();
+        if !ip.is_unspecified() {
+            hosts.push(ip.to_string());
+        }
+        hosts.extend(self.options.hosts.iter().cloned());
+        Arc::new(Guard {
+            hosts,
+            is_open: ip.is_loopback(),
+            tokens: Arc::clone(&self.tokens),
+            clock: Arc::clone(&self.turns.clock),
+        })
+    }
+}
+
+/// The open connections of a server.
+struct Connections {
+    graceful: GracefulShutdown,
+    free: Arc<Semaphore>,
+    header_timeout: Duration,
+}
+
+impl Connections {
+    fn new(options: &ChatServerOptions) -> Self {
+        Self {
+            graceful: GracefulShutdown::new(),
+            free: Arc::new(Semaphore::new(options.max_connections)),
+            header_timeout: options.header_timeout,
+        }
+    }
+
+    /// Accepts connections without end.
+    async fn accept(&self, listener: &TcpListener, router: &axum::Router) {
+        loop {
+            // The semaphore is never closed.
+            let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = listener.accept().await else {
+                // The process has too many open files, for example.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            // Events are small, and must not wait for more.
+            drop(stream.set_nodelay(true));
+            let service = TowerToHyperService::new(router.clone());
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(self.header_timeout)
+                .max_buf_size(64 * 1024)
+                .serve_connection(TokioIo::new(stream), service);
+            let connection = self.graceful.watch(connection);
+            tokio::spawn(async move {
+                // Clients may disconnect at any time.
+                drop(connection.await);
+                drop(permit);
+            });
+        }
+    }
+
+    /// Waits until the connections have ended, at most for `patience`.
+    async fn close(self, patience: Duration) {
+        drop(tokio::time::timeout(patience, self.graceful.shutdown()).await);
+    }
+}

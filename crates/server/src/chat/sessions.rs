@@ -1,0 +1,142 @@
+//! Sessions: list, search, show and remove.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use logue_harness::store::{SessionFilter, SessionInfo, SuspensionFilter, SuspensionStatus};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::access::{Caller, TokenScope};
+use super::api::{Api, require};
+use super::extract::{PathOf, QueryOf};
+use super::outcomes::adopt;
+use super::problem::Problem;
+use super::sse::EventId;
+use super::visible::{visible_json, visible_signal};
+
+/// The default number of sessions or messages of a page.
+const PAGE: usize = 100;
+/// The most of them.
+const MAX_PAGE: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// The position after the page's last message; the history's end by default.
+    #[serde(default)]
+    before: Option<u64>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// `GET /v1/sessions`
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    QueryOf(query): QueryOf<ListQuery>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    let limit = query.limit.unwrap_or(PAGE).min(MAX_PAGE);
+    let all = api.store().list(SessionFilter::default()).await?;
+    let mut sessions = Vec::new();
+    for info in &all {
+        let agent = api.turns.host.agent_of(info);
+        let Some(agent) = agent.filter(|agent| caller.may_use(agent)) else {
+            continue;
+        };
+        if query.agent.as_ref().is_none_or(|named| *named == agent) {
+            if sessions.len() == limit {
+                return Ok(Json(json!({ "sessions": sessions, "has_more": true })));
+            }
+            sessions.push(summary(info, &agent));
+        }
+    }
+    Ok(Json(json!({ "sessions": sessions, "has_more": false })))
+}
+
+fn summary(info: &SessionInfo, agent: &str) -> Value {
+    json!({"session": info.session, "agent": agent, "messages": info.seq,
+        "pending": info.pending, "created_at": info.created_at.0,
+        "updated_at": info.updated_at.0})
+}
+
+/// `GET /v1/sessions/{session}`: the state of a session, and the events that follow it.
+pub(crate) async fn show(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    api.session(&caller, &session).await?;
+    let turns = &api.turns;
+    adopt(&turns.hub, &**api.store(), &*turns.clock, &session).await?;
+    // The log repeats the store, so that it is read first: later events are received again.
+    turns.log_outcomes(&session).await?;
+    let log = turns.hub.log();
+    let position = log.position(&session).await?;
+    let open = log.first_after_entry(&session, position.settled).await?;
+    let (info, agent) = api.session(&caller, &session).await?;
+    let mut body = summary(&info, &agent);
+    // A client that follows from here receives the turns that have not ended from their beginning.
+    let seq = open.map_or(position.seq, |open| open - 1);
+    let generation = log.generation();
+    body["events_after"] = json!(EventId { seq, generation }.to_string());
+    let filter = SuspensionFilter {
+        session: Some(session.clone()),
+        signal_id: None,
+        status: Some(SuspensionStatus::Suspended),
+    };
+    let waiting = api.store().suspensions(filter).await?;
+    let waiting = waiting.iter();
+    body["signals"] = waiting
+        .map(|waiting| visible_signal(&waiting.signal_id, waiting.metadata.as_ref()))
+        .collect();
+    Ok(Json(body))
+}
+
+/// `GET /v1/sessions/{session}/messages`: a page of the history, the last one by default.
+pub(crate) async fn messages(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    let (info, _) = api.session(&caller, &session).await?;
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let to = query.before.unwrap_or(info.seq).min(info.seq);
+    let from = to.saturating_sub(limit as u64);
+    let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
+    let stored = api.store().history(&session, from, count).await?;
+    Ok(Json(
+        json!({"from": from, "to": to, "messages": visible_json(&stored)}),
+    ))
+}
+
+/// `DELETE /v1/sessions/{session}`
+pub(crate) async fn remove(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(session): PathOf<String>,
+) -> Result<StatusCode, Problem> {
+    require(&caller, TokenScope::Send)?;
+    let (info, _) = api.session(&caller, &session).await?;
+    if info.pending > 0 {
+        let detail = format!("a turn of session `{session}` runs or waits to run");
+        return Err(Problem::new(StatusCode::CONFLICT, "session_busy", detail)
+            .with_help("cancel it, and wait for its outcome"));
+    }
+    api.store().delete(&session).await?;
+    api.turns.hub.log().delete(&session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

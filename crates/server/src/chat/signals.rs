@@ -1,0 +1,149 @@
+//! Decisions about turns that wait for a person.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::{Extension, Json};
+use logue_agent::{APPROVAL, DECIDED_BY, EDITS, NOTE};
+use logue_harness::chat::SignalTarget;
+use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::access::{Caller, TokenScope};
+use super::api::{Api, body, require};
+use super::extract::PathOf;
+use super::problem::Problem;
+use super::send::respond;
+use super::turns::TurnOrigin;
+use super::visible::visible_signal;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecisionBody {
+    /// `approve`, `deny`, or an object with one of them for each call.
+    approval: Value,
+    /// Text for the model.
+    #[serde(default)]
+    note: Option<String>,
+    /// Arguments that replace those of calls: objects, or texts as the calls have them.
+    #[serde(default)]
+    edits: Map<String, Value>,
+    /// The name of the person; the name of the token by default.
+    #[serde(default)]
+    decided_by: Option<String>,
+}
+
+/// `GET /v1/signals`: the turns that wait for a decision.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    let filter = SuspensionFilter {
+        status: Some(SuspensionStatus::Suspended),
+        ..SuspensionFilter::default()
+    };
+    let mut signals = Vec::new();
+    for waiting in api.store().suspensions(filter).await? {
+        if api.session(&caller, &waiting.session).await.is_ok() {
+            signals.push(shown(&waiting));
+        }
+    }
+    Ok(Json(json!({ "signals": signals })))
+}
+
+/// `GET /v1/signals/{signal}`
+pub(crate) async fn show(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(signal): PathOf<String>,
+) -> Result<Json<Value>, Problem> {
+    require(&caller, TokenScope::Read)?;
+    Ok(Json(shown(&find(&api, &caller, &signal).await?)))
+}
+
+/// `POST /v1/signals/{signal}`
+pub(crate) async fn decide(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(signal): PathOf<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    require(&caller, TokenScope::Approve)?;
+    let request: DecisionBody = body(&bytes)?;
+    let waiting = find(&api, &caller, &signal).await?;
+    let payload = payload(request, &caller);
+    let session = waiting.session.clone();
+    let chat = api.turns.host.resumed_chat(&session, &waiting).await?;
+    let target = SignalTarget::Signal(&waiting.signal_id);
+    let stream = chat.chat.signal_streaming(target, payload).await?;
+    let turn = api
+        .turns
+        .start(&session, chat, TurnOrigin::default(), |_| stream);
+    respond(&api, &session, &headers, turn.await?).await
+}
+
+fn payload(request: DecisionBody, caller: &Caller) -> Map<String, Value> {
+    let mut payload = Map::new();
+    payload.insert(APPROVAL.to_owned(), request.approval);
+    if let Some(note) = request.note {
+        payload.insert(NOTE.to_owned(), json!(note));
+    }
+    let edits: Map<String, Value> = request
+        .edits
+        .into_iter()
+        .map(|(call, arguments)| match arguments {
+            Value::String(text) => (call, Value::String(text)),
+            // The calls have their arguments as text.
+            arguments => (call, Value::String(arguments.to_string())),
+        })
+        .collect();
+    if !edits.is_empty() {
+        payload.insert(EDITS.to_owned(), Value::Object(edits));
+    }
+    if let Some(name) = request.decided_by.or_else(|| caller.token.clone()) {
+        payload.insert(DECIDED_BY.to_owned(), json!(name));
+    }
+    payload
+}
+
+/// Returns the turn that waits, or waited last, for a signal.
+async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Suspension, Problem> {
+    let unknown = || {
+        let detail = format!("no turn waits for the signal `{signal}`");
+        Problem::new(StatusCode::NOT_FOUND, "signal_not_found", detail)
+    };
+    let filter = SuspensionFilter {
+        signal_id: Some(signal.to_owned()),
+        ..SuspensionFilter::default()
+    };
+    let mut own = Vec::new();
+    for found in api.store().suspensions(filter).await? {
+        if api.session(caller, &found.session).await.is_ok() {
+            own.push(found);
+        }
+    }
+    let waiting = own
+        .iter()
+        .position(|found| found.status == SuspensionStatus::Suspended);
+    match waiting {
+        Some(at) => Ok(own.swap_remove(at)),
+        None => own.pop().ok_or_else(unknown),
+    }
+}
+
+fn shown(waiting: &Suspension) -> Value {
+    let mut signal = visible_signal(&waiting.signal_id, waiting.metadata.as_ref());
+    signal["session"] = json!(waiting.session);
+    signal["invocation_id"] = json!(waiting.invocation_id);
+    signal["since"] = json!(waiting.since.0);
+    signal["status"] = json!(match waiting.status {
+        SuspensionStatus::Suspended => "waiting",
+        SuspensionStatus::Signalled => "decided",
+        _ => "ended",
+    });
+    signal
+}

@@ -1,0 +1,158 @@
+//! The background work of a server: recovery, timers, outcomes of other processes, old events.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::chat::wake_time;
+use logue_harness::store::{
+    EntryPayload, EntryState, SessionFilter, StoreError, SuspensionFilter, SuspensionStatus,
+};
+use logue_message::ChatMessage;
+use tokio::time::Instant;
+
+use super::problem::Problem;
+use super::turns::{TurnOrigin, Turns};
+
+/// The interval between two checks for changes by other processes.
+const LOOK: Duration = Duration::from_millis(200);
+/// The interval between two checks of timers, deadlines and left turns.
+const TIMERS: Duration = Duration::from_secs(2);
+/// The interval between two removals of old events.
+const TRIM: Duration = Duration::from_secs(600);
+
+/// The background work of a server.
+pub(super) struct Supervisor {
+    turns: Arc<Turns>,
+    event_age: Duration,
+    /// The sessions whose entries this server processes.
+    busy: Arc<std::sync::Mutex<BTreeSet<String>>>,
+}
+
+impl Supervisor {
+    pub(super) fn new(turns: Arc<Turns>, event_age: Duration) -> Self {
+        Self {
+            turns,
+            event_age,
+            busy: Arc::default(),
+        }
+    }
+
+    /// Works without end.
+    pub(super) async fn run(self) {
+        let mut seen = None;
+        let mut timers = Instant::now();
+        let mut trim = Instant::now() + TRIM;
+        loop {
+            let version = self.turns.host.store().version().await.ok().flatten();
+            let has_changed = version.is_none() || version != seen;
+            if has_changed && self.log_outcomes().await.is_ok() {
+                seen = version;
+            }
+            if Instant::now() >= timers {
+                // A store that is away is tried again.
+                drop(self.continue_turns().await);
+                timers = Instant::now() + TIMERS;
+            }
+            if Instant::now() >= trim {
+                let age = u64::try_from(self.event_age.as_millis()).unwrap_or(u64::MAX);
+                let before = Timestamp(self.turns.clock.now().0.saturating_sub(age));
+                drop(self.turns.hub.log().trim(before).await);
+                trim = Instant::now() + TRIM;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Logs the outcomes of the sessions that are followed.
+    async fn log_outcomes(&self) -> Result<(), StoreError> {
+        for session in self.turns.hub.sweep() {
+            self.turns.log_outcomes(&session).await?;
+        }
+        Ok(())
+    }
+
+    /// Continues turns whose process ended or whose wait is over.
+    async fn continue_turns(&self) -> Result<(), StoreError> {
+        let store = self.turns.host.store();
+        let due = self.due().await?;
+        for info in store.list(SessionFilter::default()).await? {
+            let is_due = due.contains(&info.session);
+            if info.pending == 0 && !is_due || self.turns.host.agent_of(&info).is_none() {
+                continue;
+            }
+            if !self.lock().insert(info.session.clone()) {
+                continue;
+            }
+            let (turns, busy) = (Arc::clone(&self.turns), Arc::clone(&self.busy));
+            tokio::spawn(async move {
+                let _busy = Busy(&busy, &info.session);
+                // What failed is tried again after the next interval.
+                drop(continue_session(&turns, &info.session, is_due).await);
+            });
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.busy
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Returns the sessions with a turn whose wait is over.
+    async fn due(&self) -> Result<BTreeSet<String>, StoreError> {
+        let filter = SuspensionFilter {
+            status: Some(SuspensionStatus::Suspended),
+            ..SuspensionFilter::default()
+        };
+        let now = self.turns.clock.now();
+        let waiting = self.turns.host.store().suspensions(filter).await?;
+        let due = waiting.into_iter().filter(|waiting| {
+            let at = wake_time(waiting).or_else(|| logue_agent::deadline(waiting));
+            at.is_some_and(|at| at <= now)
+        });
+        Ok(due.map(|waiting| waiting.session).collect())
+    }
+}
+
+/// Processes the first entry of a session that no task of this server processes.
+async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Result<(), Problem> {
+    let chat = turns.host.chat(session, None).await?;
+    if is_due {
+        chat.chat.expire(session).await?;
+    }
+    let inbox = turns.host.store().inbox(session).await?;
+    let Some(first) = inbox.first().filter(|_| !turns.runs(session)) else {
+        return Ok(());
+    };
+    let message = match &first.work {
+        Some(EntryPayload::Message { message }) => ChatMessage::from_json(message).ok(),
+        _ => None,
+    };
+    let origin = TurnOrigin {
+        message,
+        is_taken_over: true,
+        is_recovered: first.state == EntryState::Running,
+    };
+    let (own, entry) = (session.to_owned(), first.entry);
+    let turn = turns.start(session, chat, origin, move |chat| {
+        chat.chat.entry_streaming(&own, entry)
+    });
+    turn.await?.outcome().await;
+    Ok(())
+}
+
+/// The mark of a session whose entries are processed.
+struct Busy<'a>(&'a std::sync::Mutex<BTreeSet<String>>, &'a str);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut busy = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        busy.remove(self.1);
+    }
+}

@@ -1,0 +1,288 @@
+//! Turns that run whether or not their client is connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_agent::{TurnEvent, TurnStop};
+use logue_graph::{IdSource, RunEvent};
+use logue_harness::Clock;
+use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
+use logue_harness::events::EventBatch;
+use logue_harness::store::StoreError;
+use logue_message::ChatMessage;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::host::{ChatHost, SessionChat};
+use super::hub::SessionHub;
+use super::outcomes::{adopt, log_outcomes};
+use super::turn_events::TurnEvents;
+
+/// The number of events that are logged at once.
+const BATCH: usize = 256;
+
+/// The running turns of a server.
+pub(crate) struct Turns {
+    pub(crate) host: Arc<dyn ChatHost>,
+    pub(crate) hub: SessionHub,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    /// The number of running turns.
+    running: watch::Sender<usize>,
+    /// The stops of running turns, with their sessions.
+    stops: std::sync::Mutex<Vec<(String, TurnStop)>>,
+}
+
+/// A turn that has begun.
+pub(crate) struct RunningTurn {
+    /// The entry of the inbox; `None` if the message was refused.
+    pub(crate) entry: Option<u64>,
+    /// The number of the last event before the turn.
+    pub(crate) after: u64,
+    outcome: oneshot::Receiver<ChatTurnOutcome>,
+}
+
+impl RunningTurn {
+    /// Waits for the outcome; `None` if the server ends before it.
+    pub(crate) async fn outcome(self) -> Option<ChatTurnOutcome> {
+        self.outcome.await.ok()
+    }
+}
+
+/// The origin of a turn for the log.
+#[derive(Default)]
+pub(crate) struct TurnOrigin {
+    /// The message that began it; a signal or a retry continues one.
+    pub(crate) message: Option<ChatMessage>,
+    /// Whether its acceptance may be in the log although no task logs its events.
+    pub(crate) is_taken_over: bool,
+    /// Whether another process began it.
+    pub(crate) is_recovered: bool,
+}
+
+impl TurnOrigin {
+    /// Returns the origin of a turn that a message begins.
+    pub(crate) fn message(message: ChatMessage) -> Self {
+        Self {
+            message: Some(message),
+            ..Self::default()
+        }
+    }
+}
+
+impl Turns {
+    pub(crate) fn new(
+        host: Arc<dyn ChatHost>,
+        hub: SessionHub,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self {
+            host,
+            hub,
+            clock,
+            ids,
+            running: watch::Sender::new(0),
+            stops: std::sync::Mutex::default(),
+        }
+    }
+
+    /// Runs a turn to its end, and returns when its message is durable or refused.
+    ///
+    /// # Errors
+    /// Returns an error if the log of the session cannot be read.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        session: &str,
+        chat: SessionChat,
+        origin: TurnOrigin,
+        begin: impl FnOnce(SessionChat) -> TurnStream<TurnEvent>,
+    ) -> Result<RunningTurn, StoreError> {
+        let store = self.host.store();
+        let position = adopt(&self.hub, &**store, &*self.clock, session).await?;
+        let (accepted, acceptance) = oneshot::channel();
+        let (ended, outcome) = oneshot::channel();
+        let stop = chat.stop.clone();
+        let stream = begin(chat);
+        let turns = Arc::clone(self);
+        let session = session.to_owned();
+        self.running.send_modify(|count| *count += 1);
+        self.stops().push((session.clone(), stop.clone()));
+        tokio::spawn(async move {
+            // The count falls also if the task panics.
+            let _running = Running(&turns, stop);
+            let outcome = turns.record(&session, stream, origin, accepted).await;
+            if let Some(outcome) = outcome {
+                drop(ended.send(outcome));
+            }
+        });
+        let entry = acceptance.await.ok();
+        Ok(RunningTurn {
+            entry,
+            after: position.seq,
+            outcome,
+        })
+    }
+
+    fn stops(&self) -> std::sync::MutexGuard<'_, Vec<(String, TurnStop)>> {
+        self.stops
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Returns whether this server runs a turn of a session.
+    pub(crate) fn runs(&self, session: &str) -> bool {
+        self.stops().iter().any(|(own, _)| own == session)
+    }
+
+    /// Returns metrics in the text format of Prometheus.
+    pub(crate) fn metrics(&self) -> String {
+        let running = *self.running.borrow();
+        format!(
+            "# HELP logue_turns_running Turns that run in this process.\n\
+             # TYPE logue_turns_running gauge\n\
+             logue_turns_running {running}\n"
+        )
+    }
+
+    /// Waits until no turn runs, at most for `patience`.
+    pub(crate) async fn drained(&self, patience: Duration) -> bool {
+        let mut running = self.running.subscribe();
+        let none = running.wait_for(|count| *count == 0);
+        tokio::time::timeout(patience, none).await.is_ok()
+    }
+
+    /// Makes the received parts of all answers durable, at most for `patience`.
+    pub(crate) async fn save_parts(&self, patience: Duration) {
+        let stops = self.stops().clone();
+        for (_, stop) in &stops {
+            stop.request();
+        }
+        let saved = async {
+            for (_, stop) in &stops {
+                stop.saved().await;
+            }
+        };
+        drop(tokio::time::timeout(patience, saved).await);
+    }
+
+    /// Drives a turn and logs its events.
+    async fn record(
+        &self,
+        session: &str,
+        mut stream: TurnStream<TurnEvent>,
+        origin: TurnOrigin,
+        accepted: oneshot::Sender<u64>,
+    ) -> Option<ChatTurnOutcome> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let drive = async move {
+            while let Some(event) = stream.next().await {
+                if sender.send(event).is_err() {
+                    break;
+                }
+            }
+        };
+        let log = async {
+            let mut events: Option<TurnEvents> = None;
+            let mut accepted = Some(accepted);
+            let mut is_recovered = origin.is_recovered;
+            let mut outcome = None;
+            let mut received = Vec::new();
+            while receiver.recv_many(&mut received, BATCH).await > 0 {
+                for event in received.drain(..) {
+                    match event {
+                        ChatEvent::Accepted { entry } => {
+                            let begun = self.log_acceptance(session, entry, &origin).await;
+                            if begun {
+                                events = Some(TurnEvents::new(entry));
+                            }
+                            if let Some(accepted) = accepted.take() {
+                                // The request may have ended.
+                                accepted.send(entry).unwrap_or_default();
+                            }
+                        }
+                        ChatEvent::Run {
+                            event: RunEvent::Emitted(event),
+                            ..
+                        } => {
+                            if let Some(events) = &mut events {
+                                // Until here another process may have run it.
+                                if std::mem::take(&mut is_recovered) {
+                                    events.recovered();
+                                }
+                                events.event(event);
+                            }
+                        }
+                        ChatEvent::Outcome(ended) => outcome = Some(*ended),
+                        _ => {}
+                    }
+                }
+                if let Some(events) = &mut events {
+                    self.append(session, events).await;
+                }
+            }
+            outcome
+        };
+        let ((), outcome) = tokio::join!(drive, log);
+        // A failure is repeated by the supervisor.
+        drop(self.log_outcomes(session).await);
+        outcome
+    }
+
+    /// Appends the outcomes of a session that its log does not contain.
+    pub(crate) async fn log_outcomes(&self, session: &str) -> Result<(), StoreError> {
+        let store = self.host.store();
+        log_outcomes(&self.hub, &**store, &*self.clock, session).await
+    }
+
+    /// Logs the acceptance of an entry, once. Returns whether its events are to be logged.
+    ///
+    /// A message that is delivered again has been accepted, and another task may log its events.
+    async fn log_acceptance(&self, session: &str, entry: u64, origin: &TurnOrigin) -> bool {
+        let mut events = TurnEvents::new(entry);
+        events.accepted(origin.message.as_ref());
+        let events = events.take();
+        loop {
+            let Ok(position) = self.hub.log().position(session).await else {
+                return false;
+            };
+            if entry <= position.accepted {
+                return origin.is_taken_over;
+            }
+            let batch = EventBatch {
+                progress: Some((position, position.with_accepted(entry))),
+                events: events.clone(),
+                now: self.clock.now(),
+            };
+            match self.hub.append(session, batch).await {
+                Ok(Some(_)) => return true,
+                Ok(None) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    async fn append(&self, session: &str, events: &mut TurnEvents) {
+        let events = events.take();
+        if events.is_empty() {
+            return;
+        }
+        let batch = EventBatch {
+            progress: None,
+            events,
+            now: self.clock.now(),
+        };
+        // The outcome repeats the messages, so that a client misses only the progress.
+        drop(self.hub.append(session, batch).await);
+    }
+}
+
+/// The count of a running turn.
+struct Running<'a>(&'a Turns, TurnStop);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.send_modify(|count| *count -= 1);
+        let own = &self.1;
+        self.0.stops().retain(|(_, stop)| !stop.is_same(own));
+    }
+}
