@@ -29,7 +29,7 @@ use logue_tools::sandbox;
 use crate::arguments::{Command, plain_error};
 use crate::commands::{
     ask, check, convert, debug, doctor, explain, fix, fmt, generate, help, mcp, models, replay,
-    run, scan, send, sessions, signal, tokens, trust, view,
+    run, scan, send, serve, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 use crate::setup::attachments::pdf;
@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
+        Command::Serve(arguments) => serve::serve(*arguments),
         Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Models(arguments) => models::models(&arguments),

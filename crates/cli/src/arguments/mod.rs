@@ -26,6 +26,7 @@ mod run;
 mod scan;
 mod search;
 mod send;
+mod serve;
 mod sessions;
 mod signal;
 mod start_role;
@@ -55,6 +56,9 @@ pub(crate) use run::{JsonEvents, RunArgs};
 pub(crate) use scan::ScanArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use send::{Busy, SendArgs};
+pub(crate) use serve::{
+    ServeArgs, ServeCommand, TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs,
+};
 pub(crate) use sessions::{
     BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, PruneArgs,
     RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SessionsCommand, ShowArgs,
@@ -111,6 +115,7 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = "Example: logue tokens count prompt.md")]
     Tokens(TokensCommand),
     Scan(ScanArgs),
+    Serve(Box<ServeArgs>),
     /// Serve prompts over MCP, and inspect MCP servers
     #[command(subcommand, after_help = "Example: logue mcp serve prompts/")]
     Mcp(McpCommand),

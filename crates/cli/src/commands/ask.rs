@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::is_pending;
+use logue_agent::{Approvals, is_pending};
 use logue_harness::chat::{OnCrash, SendOptions};
 use logue_harness::store::{SessionFilter, SharedStore};
 use logue_source::escape_line;
@@ -97,6 +97,7 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
                 output,
                 rules: &arguments.permissions,
                 on_crash,
+                approvals: Approvals::Suspend,
             };
             let chat = agent.chat(Arc::clone(&store), &session, &command).await?;
             agent.remember(&session, &store).await?;

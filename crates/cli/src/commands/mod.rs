@@ -16,6 +16,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod send;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod tokens;

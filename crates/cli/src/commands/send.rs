@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logue_agent::TurnEvent;
+use logue_agent::{Approvals, TurnEvent};
 use logue_harness::chat::{ChatHarness, SendOptions, TurnStream, UnfinishedTurn};
 use logue_harness::{Clock as _, SystemClock};
 use logue_message::ChatMessage;
@@ -98,6 +98,7 @@ fn turn(
                 output,
                 rules: &arguments.permissions,
                 on_crash: arguments.crash.policy(settings),
+                approvals: Approvals::Suspend,
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::{APPROVAL, EDITS, deadline};
+use logue_agent::{APPROVAL, Approvals, EDITS, deadline};
 use logue_harness::Clock as _;
 use logue_harness::chat::{SignalError, SignalTarget};
 use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
@@ -81,6 +81,7 @@ fn turn(
                 output,
                 rules: &[],
                 on_crash: arguments.crash.policy(&settings),
+                approvals: Approvals::Suspend,
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
             Ok::<_, CliError>((chat, waiting, is_late, edits))

@@ -151,6 +151,18 @@ impl Agent {
         self.model.as_deref()
     }
 
+    /// Returns the agent with the model and rules of a server, which sessions omit.
+    pub(crate) fn served_with(mut self, model: Option<&str>, rules: &[PermissionRule]) -> Self {
+        if let Some(model) = model {
+            self.model = Some(model.to_owned());
+        }
+        self.permissions = rules
+            .iter()
+            .cloned()
+            .fold(self.permissions, Permissions::with);
+        self
+    }
+
     /// Returns the agent with the model of the suspended turn that it resumes.
     ///
     /// Later messages may have changed the model of the session. A flag takes precedence.
@@ -236,7 +248,7 @@ impl Agent {
             model_args: &model_args,
             trust: command.trust,
             output: command.output,
-            approvals: Approvals::Suspend,
+            approvals: command.approvals,
             rules: command.rules,
         };
         let mut environment = turn.environment(self.permissions.clone(), audit)?;
@@ -308,6 +320,8 @@ pub(crate) struct SessionCommand<'a> {
     pub(crate) rules: &'a [PermissionRule],
     /// The policy for turns whose process died.
     pub(crate) on_crash: OnCrash,
+    /// The policy for calls that require a decision.
+    pub(crate) approvals: Approvals,
 }
 
 /// Creates a chat over a store, with the system clock and random ids.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{
-    FileSession, History, PermissionRule, Permissions, TurnEvent, TurnSuspension, read_bytes,
+    Approvals, FileSession, History, PermissionRule, Permissions, TurnEvent, TurnSuspension,
+    read_bytes,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
@@ -310,6 +311,7 @@ pub(crate) async fn chat(
         output,
         rules,
         on_crash: arguments.crash.policy(settings),
+        approvals: Approvals::Suspend,
     };
     let audit = audit_of(&input.conversation(), true, settings);
     let prepared = agent.prepare(&input, History::Suspended, &command, audit);

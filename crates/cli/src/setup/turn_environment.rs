@@ -84,8 +84,10 @@ impl TurnCommand<'_> {
         if settings.run.refines {
             environment.refinement = Refinement::Always;
         }
-        environment.listener = output.clone();
-        environment.progress = Arc::new(PrepareReports(Arc::clone(output)));
+        if !output.is_silent() {
+            environment.listener = output.clone();
+            environment.progress = Arc::new(PrepareReports(Arc::clone(output)));
+        }
         Ok(environment)
     }
 }

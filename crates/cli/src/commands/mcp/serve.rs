@@ -21,11 +21,11 @@ use tokio::net::TcpListener;
 
 use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
-use crate::files::{find_files, io_cause};
-use crate::language::Language;
+use crate::files::io_cause;
 use crate::setup::environment::state_folder;
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
+use crate::setup::prompt_files::prompt_files;
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, signalled};
 use crate::setup::store::new_id;
@@ -222,32 +222,10 @@ impl Files {
 
 impl PromptHost for Files {
     fn files(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        for path in &self.paths {
-            if path.is_dir() {
-                // The next search retries a directory that cannot be read.
-                let found = find_files(path, is_prompt).unwrap_or_default();
-                files.extend(found);
-            } else if path.exists() {
-                files.push(path.clone());
-            }
-        }
-        files
+        prompt_files(&self.paths)
     }
 
     fn environment(&self, file: &Path) -> Result<Environment, HostError> {
         Ok(self.build(file)?)
-    }
-}
-
-/// Returns whether a file is a prompt: a `.chatmd` file, or Markdown with a ChatMD beginning.
-fn is_prompt(path: &Path) -> bool {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("chatmd") => true,
-        Some("md") => fs::read(path).is_ok_and(|bytes| {
-            std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd)
-                && Language::detect(Some(path), &bytes) == Language::Chatmd
-        }),
-        _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logue_agent::TurnEvent;
+use logue_agent::{Approvals, TurnEvent};
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
 
@@ -95,6 +95,7 @@ impl TurnFlags<'_> {
             output,
             rules: &[],
             on_crash: self.crash.policy(settings),
+            approvals: Approvals::Suspend,
         };
         agent.chat(Arc::clone(store), session, &command).await
     }

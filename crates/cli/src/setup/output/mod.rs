@@ -41,9 +41,18 @@ use crate::terminal::{
 /// The columns of a spinner and its time beside the activity.
 const SPINNER: usize = 12;
 
+/// The form in which a run is reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutputForm {
+    Text,
+    Json,
+    /// Nothing is printed, and no person is asked.
+    Silent,
+}
+
 /// The listener of a run.
 pub(crate) struct Output {
-    json: bool,
+    form: OutputForm,
     /// The mapping to response events, if standard output receives those.
     responses: Option<Mutex<ResponseProjection>>,
     /// Whether standard error is a terminal that can show a spinner.
@@ -129,7 +138,11 @@ impl Output {
     pub(crate) fn new(json: bool) -> Self {
         let animated = !json && io::stderr().is_terminal();
         Self {
-            json,
+            form: if json {
+                OutputForm::Json
+            } else {
+                OutputForm::Text
+            },
             responses: None,
             animated,
             is_terminal: io::stdout().is_terminal(),
@@ -138,6 +151,15 @@ impl Output {
             state: Mutex::default(),
             stop: TurnStop::new(),
             agents: OnceLock::new(),
+        }
+    }
+
+    /// Creates the output of a server's turns, without print and questions.
+    pub(crate) fn silent() -> Self {
+        Self {
+            form: OutputForm::Silent,
+            animated: false,
+            ..Self::new(false)
         }
     }
 
@@ -181,7 +203,7 @@ impl Output {
     /// Reports that another run holds the file.
     pub(crate) fn waiting(&self, file: &Path) {
         let file = file.display().to_string();
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "transcript.waiting", "file": file}));
         } else {
             print_error(&format!(
@@ -192,7 +214,7 @@ impl Output {
     }
 
     pub(crate) fn started(&self, model: &str, file: &str) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "turn.started", "model": model, "file": file}));
         } else {
             self.busy("starting");
@@ -201,11 +223,20 @@ impl Output {
 
     /// Reports the session that a command created under a generated or given id.
     pub(crate) fn branched(&self, session: &str) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "session.created", "session_id": session}));
         } else {
             print_error(&format!("new session: {}\n", escape_line(session)));
         }
+    }
+
+    fn is_json(&self) -> bool {
+        self.form == OutputForm::Json
+    }
+
+    /// Returns whether nothing is printed.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.form == OutputForm::Silent
     }
 
     /// Keeps the log of agents, to report its error at the end. A command has one.
@@ -220,14 +251,14 @@ impl Output {
 
     /// Reports the session of a question.
     pub(crate) fn asked(&self, session: &str) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "session.created", "session_id": session}));
         }
     }
 
     /// Reports that the prompt was rewritten; its file stays unchanged.
     pub(crate) fn refined(&self, prompt: &str, file: &str) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
         } else {
             print_error(&format!(
@@ -240,12 +271,17 @@ impl Output {
 
     /// Returns whether the user can be asked while a turn runs.
     pub(crate) fn asks(&self) -> bool {
-        !self.json && self.responses.is_none() && terminal_approver::is_possible()
+        self.form == OutputForm::Text
+            && self.responses.is_none()
+            && terminal_approver::is_possible()
     }
 
     /// Warns that a prompt is not trusted and that the user cannot be asked.
     pub(crate) fn not_trusted(&self, file: &str) {
-        if self.json {
+        if self.is_silent() {
+            return;
+        }
+        if self.is_json() {
             self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
         } else {
             print_error(&format!(
@@ -259,7 +295,7 @@ impl Output {
 
     /// Warns that a signal expired, which counts as a denial.
     pub(crate) fn expired(&self, signal_id: &str) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "approval.expired", "signal_id": signal_id}));
         } else {
             print_error(&format!(
@@ -301,7 +337,7 @@ impl Output {
 
     pub(crate) fn completed(&self, report: &TurnReport) {
         self.respond(|responses, mut out| responses.finish(report.truncated, &mut out));
-        if self.json {
+        if self.is_json() {
             let cut = report.truncated.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
@@ -315,7 +351,7 @@ impl Output {
     /// Reports the completed turn of a session.
     pub(crate) fn answered(&self, turn: &CompletedTurn) {
         let report = TurnReport::from_session(turn);
-        if self.json {
+        if self.is_json() {
             let replies: Vec<Value> = turn.replies.iter().map(ChatMessage::to_json).collect();
             self.emit(&json!({
                 "event": "turn.completed",
@@ -346,7 +382,7 @@ impl Output {
         pending: Option<&str>,
         command: &str,
     ) {
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({
                 "event": "turn.suspended",
                 "invocation_id": invocation_id,
@@ -369,7 +405,7 @@ impl Output {
     /// Reports that a signal cancelled the turn.
     pub(crate) fn cancelled(&self, exit: Exit, file: Option<&str>) {
         self.respond(|responses, mut out| responses.cancel("turn_cancelled", &mut out));
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
         let part = if self.has_part() {
@@ -385,7 +421,7 @@ impl Output {
     /// Reports that a signal ended this process, and how its turn continues.
     pub(crate) fn stopped(&self, exit: Exit, left: &str) {
         self.respond(|responses, mut out| responses.cancel("turn_cancelled", &mut out));
-        if self.json {
+        if self.is_json() {
             let status = exit.number();
             self.emit(&json!({"event": "turn.cancelled", "exit_status": status, "message": left}));
         }
@@ -395,7 +431,7 @@ impl Output {
 
     pub(crate) fn failed(&self, failure: &CliError) {
         self.respond(|responses, mut out| responses.fail(&failure.code, &mut out));
-        if self.json {
+        if self.is_json() {
             self.emit(&json!({"event": "turn.failed", "code": failure.code,
                 "message": failure.message, "help": failure.help,
                 "retry_after_seconds": failure.retry_after.map(|wait| wait.as_secs_f64()),
@@ -628,7 +664,7 @@ impl Output {
     /// Reports tokens, cost and time, if requested or on a terminal.
     fn report_usage(&self, report: &TurnReport) {
         let is_default = self.animated && self.is_terminal && self.responses.is_none();
-        if !self.json && (is_default || self.state().display.usage) {
+        if !self.is_json() && (is_default || self.state().display.usage) {
             let line = usage_line(report, self.begun.elapsed());
             print_error(&format!("{}\n", dim(&line)));
         }
@@ -673,7 +709,7 @@ impl Listener for Output {
         }
         if self.responses.is_some() {
             self.respond(|responses, mut out| responses.event(&event, &mut out));
-        } else if self.json {
+        } else if self.is_json() {
             if let Some(line) = json_event(event) {
                 self.emit(&line);
             }

@@ -1,0 +1,128 @@
+//! The command line of `logue serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use logue_agent::PermissionRule;
+use logue_server::TokenScope;
+
+use crate::age::parse_age;
+use crate::arguments::{CrashArgs, StoreArgs};
+use crate::arguments::{ModelArgs, TrustArgs};
+
+/// Serve agents over HTTP
+///
+/// Each ChatMD file, and each of the directories, becomes an agent named after the file. Sessions are
+/// kept in the store and continue after a restart. Without a token only clients on this machine are
+/// served; create tokens with `logue serve token create`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+        logue serve agent.md\n  \
+        logue serve --listen 0.0.0.0:8080 prompts/\n  \
+        logue serve token create phone --scope read,send"
+)]
+pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+
+    /// Files and directories of ChatMD prompts
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Listen on this address; beyond this machine a token is required
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// Serve requests to this host name, besides localhost
+    #[arg(long = "host-name", value_name = "NAME")]
+    pub(crate) host_names: Vec<String>,
+
+    /// Let running turns end for this long after SIGTERM [default: 25s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_age, hide_short_help = true)]
+    pub(crate) drain: Option<Duration>,
+
+    /// Allow, ask about or deny calls of a tool (`*`: all others)
+    #[arg(long = "permission", value_name = "TOOL=RULE")]
+    pub(crate) permissions: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    #[command(flatten)]
+    pub(crate) crash: CrashArgs,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    #[command(flatten)]
+    pub(crate) model_args: ModelArgs,
+}
+
+/// The subcommands of `logue serve`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Manage the access tokens of servers
+    #[command(subcommand, after_help = "Example: logue serve token list")]
+    Token(TokenCommand),
+}
+
+/// The subcommands of `logue serve token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    Create(TokenCreateArgs),
+    List(TokenListArgs),
+    Revoke(TokenRevokeArgs),
+}
+
+/// Create an access token and print it
+///
+/// The token is printed once; only its hash is stored. Running servers accept it at once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue serve token create phone --scope read,send\n  \
+    logue serve token create reviewer --scope read,approve --expires 30d")]
+pub(crate) struct TokenCreateArgs {
+    /// Name, by which it is listed and revoked
+    pub(crate) name: String,
+
+    /// Permit `read`, `send`, `approve` or `debug`; `send` and `approve` exclude each other
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',', value_parser = parse_scope,
+          required = true)]
+    pub(crate) scope: Vec<TokenScope>,
+
+    /// Permit this agent only
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+
+    /// Expire after this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_age)]
+    pub(crate) expires: Option<Duration>,
+}
+
+/// List the access tokens
+#[derive(Debug, Args)]
+#[command(after_help = "Example: logue serve token list")]
+pub(crate) struct TokenListArgs {
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Revoke an access token
+#[derive(Debug, Args)]
+#[command(after_help = "Example: logue serve token revoke phone")]
+pub(crate) struct TokenRevokeArgs {
+    /// Name of the token
+    pub(crate) name: String,
+}
+
+fn parse_scope(text: &str) -> Result<TokenScope, String> {
+    TokenScope::parse(text).ok_or_else(|| {
+        let names = TokenScope::ALL.map(TokenScope::as_str).join(", ");
+        format!("unknown scope; scopes are {names}")
+    })
+}

@@ -1,0 +1,123 @@
+//! `logue serve`: serves agents over HTTP.
+
+mod agents;
+mod token;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_harness::SystemClock;
+use logue_harness::events::{EventLog, MemoryEventLog};
+use logue_server::{AccessTokens as _, ChatServer, ChatServerOptions};
+use logue_store::SqliteEventLog;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+
+use crate::arguments::{ServeArgs, ServeCommand, StoreArgs};
+use crate::commands::serve::agents::ServedAgents;
+use crate::exit::{CliError, Exit};
+use crate::files::io_cause;
+use crate::setup::settings::Settings;
+use crate::setup::signals::signalled;
+use crate::setup::store::{ids, open, release_leases, store_failure, url};
+use crate::setup::token_file::TokenFile;
+use crate::telemetry;
+use crate::terminal::print_error;
+
+/// The interval between two searches of the directories.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
+    if let Some(ServeCommand::Token(command)) = &arguments.command {
+        return token::token(command);
+    }
+    let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start)?;
+    for path in &arguments.paths {
+        fs::metadata(path).map_err(|error| {
+            let message = format!("cannot serve `{}`: {}", path.display(), io_cause(&error));
+            CliError::user("E-SOURCE-READ", message)
+                .with_help("name ChatMD prompts, or directories of them")
+        })?;
+    }
+    let tokens = TokenFile::of_user()?;
+    check_address(&arguments, &tokens)?;
+    let store = open(&arguments.store, &settings)?;
+    let log = event_log(&arguments.store, &settings)?;
+    let listen = arguments.listen;
+    let mut options = ChatServerOptions::default().with_hosts(arguments.host_names.clone());
+    if let Some(drain) = arguments.drain {
+        options = options.with_drain(drain);
+    }
+    let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        host.check().await?;
+        let bound = TcpListener::bind(listen)
+            .await
+            .and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|error| {
+            let message = format!("cannot listen on {listen}: {error}");
+            CliError::user("listen_failed", message)
+                .with_help("name another address: --listen 127.0.0.1:0 takes a free port")
+        })?;
+        print_error(&format!("listening on http://{address}\n"));
+        let server = ChatServer::new(
+            host.clone(),
+            log,
+            Arc::new(tokens),
+            (Arc::new(SystemClock), ids()),
+            options,
+        );
+        let mut exit = Exit::Done;
+        let end = async { exit = signalled().await };
+        let refresh = async {
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let host = Arc::clone(&host);
+                // Reading directories may block.
+                drop(tokio::task::spawn_blocking(move || host.refresh()).await);
+            }
+        };
+        let served = tokio::select! {
+            served = server.serve(listener, end) => served,
+            () = refresh => Ok(()),
+        };
+        release_leases().await;
+        served.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+        Ok(exit)
+    });
+    // The shutdown drops running turns, which ends their processes.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Refuses an address of the network without a token.
+fn check_address(arguments: &ServeArgs, tokens: &TokenFile) -> Result<(), CliError> {
+    tokens.load()?;
+    if arguments.listen.ip().is_loopback() || !tokens.tokens().is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is reached from other machines and requires a token",
+        arguments.listen
+    );
+    Err(CliError::new(Exit::Usage, "usage", message)
+        .with_help("create one: logue serve token create NAME --scope read,send"))
+}
+
+/// Opens the log of events beside the store.
+fn event_log(store: &StoreArgs, settings: &Settings) -> Result<Arc<dyn EventLog>, CliError> {
+    let url = url(store, settings);
+    let file = url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
+    let Some(file) = file.filter(|file| !file.is_empty()) else {
+        return Ok(Arc::new(MemoryEventLog::new()));
+    };
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let log = SqliteEventLog::beside(Path::new(file), boot.trim());
+    let log = log.map_err(|error| store_failure(&error))?;
+    Ok(Arc::new(log))
+}

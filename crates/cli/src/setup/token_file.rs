@@ -1,0 +1,109 @@
+//! The file with the access tokens of servers.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use logue_server::{AccessToken, AccessTokens};
+use logue_tools::private_folder;
+
+use crate::exit::{CliError, Exit};
+use crate::setup::environment::{file_owners, state_folder};
+
+/// The interval at which a server reads the file.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The access tokens in the user's state directory.
+pub(crate) struct TokenFile {
+    path: PathBuf,
+    read: Mutex<Option<(Instant, Vec<AccessToken>)>>,
+}
+
+impl TokenFile {
+    /// Returns the file of this user.
+    pub(crate) fn of_user() -> Result<Self, CliError> {
+        let folder = state_folder().ok_or_else(|| {
+            CliError::user("config", "no directory for access tokens").with_help("set HOME")
+        })?;
+        Ok(Self {
+            path: folder.join("serve-tokens.json"),
+            read: Mutex::default(),
+        })
+    }
+
+    /// Reads the tokens; a missing file has none.
+    pub(crate) fn load(&self) -> Result<Vec<AccessToken>, CliError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            CliError::user("config", format!("{}: {error}", self.path.display()))
+                .with_help("correct the file, or remove it to revoke all tokens")
+        };
+        match file_owners().check(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            checked => checked.map_err(|error| failed(&error))?,
+        }
+        let bytes = fs::read(&self.path).map_err(|error| failed(&error))?;
+        serde_json::from_slice(&bytes).map_err(|error| failed(&error))
+    }
+
+    /// Changes the tokens, while no other command does.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<AccessToken>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let failed = |error: io::Error| {
+            CliError::new(
+                Exit::Retryable,
+                "config",
+                format!("{}: {error}", self.path.display()),
+            )
+        };
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        private_folder(folder).map_err(failed)?;
+        let lock = private_file(&self.path.with_extension("lock"), false).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut tokens = self.load()?;
+        let result = change(&mut tokens)?;
+        let text = serde_json::to_string_pretty(&tokens).unwrap_or_default();
+        let new = self.path.with_extension("new");
+        let mut file = private_file(&new, true).map_err(failed)?;
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&new, &self.path));
+        written.map_err(failed)?;
+        Ok(result)
+    }
+}
+
+/// Opens a file that only its owner can read.
+fn private_file(path: &Path, is_emptied: bool) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(is_emptied);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+impl AccessTokens for TokenFile {
+    fn tokens(&self) -> Vec<AccessToken> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, tokens)) = &*read
+            && at.elapsed() < INTERVAL
+        {
+            return tokens.clone();
+        }
+        let tokens = match (self.load(), &*read) {
+            (Ok(tokens), _) => tokens,
+            // A file that cannot be read must not open the server.
+            (Err(_), Some((_, tokens))) => tokens.clone(),
+            (Err(_), None) => vec![AccessToken::unusable()],
+        };
+        *read = Some((Instant::now(), tokens.clone()));
+        tokens
+    }
+}

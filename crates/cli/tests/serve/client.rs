@@ -1,0 +1,241 @@
+//! A running `logue serve`, and a client of its HTTP interface.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::program::logue;
+
+/// The longest wait for a byte of the server.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A server process, which is killed when it is dropped.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    /// Its address, with the port.
+    pub(crate) address: String,
+}
+
+/// An answer of the server.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) text: String,
+}
+
+impl Answered {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+}
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) data: Value,
+}
+
+impl Event {
+    pub(crate) fn kind(&self) -> &str {
+        self.data["type"].as_str().unwrap()
+    }
+}
+
+/// A stream of events that is open.
+pub(crate) struct Events {
+    reader: BufReader<TcpStream>,
+    /// The bytes of the current chunk that are not read yet.
+    buffer: Vec<u8>,
+}
+
+impl Served {
+    /// Starts a server in a folder with these arguments after `serve`, on a free port.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(logue(folder), arguments)
+    }
+
+    /// Starts a server by a command that has an environment already.
+    pub(crate) fn start_with(mut command: Command, arguments: &[&str]) -> Self {
+        let mut child = command
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0", "--store", "sqlite:s.db"])
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        let address = loop {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).unwrap();
+            assert!(read > 0, "the server ended: {said}");
+            if let Some(address) = line.trim().strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+            said.push_str(&line);
+        };
+        // A full pipe would stop the server.
+        std::thread::spawn(move || {
+            let mut rest = Vec::new();
+            lines.read_to_end(&mut rest)
+        });
+        Self { child, address }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answered {
+        let mut reader = BufReader::new(self.connect(method, path, headers, body));
+        let (status, head) = read_head(&mut reader);
+        let mut text = Vec::new();
+        let is_chunked = head
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked");
+        if is_chunked {
+            while let Some(chunk) = read_chunk(&mut reader) {
+                text.extend(chunk);
+            }
+        } else {
+            reader.read_to_end(&mut text).unwrap();
+        }
+        let text = String::from_utf8(text).unwrap();
+        Answered { status, head, text }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answered {
+        self.request("GET", path, &[], "")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answered {
+        self.request("POST", path, &[], &body.to_string())
+    }
+
+    /// Opens a stream of events.
+    pub(crate) fn events(
+        &self,
+        method: &str,
+        path: &str,
+        last: Option<&str>,
+        body: &str,
+    ) -> Events {
+        let mut headers = vec![("accept", "text/event-stream")];
+        headers.extend(last.map(|last| ("last-event-id", last)));
+        let stream = self.connect(method, path, &headers, body);
+        let mut reader = BufReader::new(stream);
+        let (status, head) = read_head(&mut reader);
+        assert_eq!(status, 200, "{head}");
+        assert!(head.contains("text/event-stream"), "{head}");
+        Events {
+            reader,
+            buffer: Vec::new(),
+        }
+    }
+
+    fn connect(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            head.push_str(&format!("host: {}\r\n", self.address));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let length = body.len();
+        head.push_str(&format!(
+            "connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        ));
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    }
+
+    /// Kills the server as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Events {
+    /// Reads the next event; `None` if the stream ends.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        loop {
+            let end = self.buffer.windows(2).position(|two| two == b"\n\n");
+            let Some(end) = end else {
+                self.buffer.extend(read_chunk(&mut self.reader)?);
+                continue;
+            };
+            let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            let block = String::from_utf8(block).unwrap();
+            let field = |name: &str| {
+                let mut lines = block.lines();
+                lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+            };
+            if let (Some(id), Some(data)) = (field("id"), field("data")) {
+                return Some(Event {
+                    id: id.to_owned(),
+                    data: serde_json::from_str(data).unwrap(),
+                });
+            }
+        }
+    }
+
+    /// Reads up to an event of this type, which is included.
+    pub(crate) fn until(&mut self, kind: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.next();
+            let event = event.unwrap_or_else(|| panic!("no `{kind}` after {events:?}"));
+            let is_last = event.kind() == kind;
+            events.push(event);
+            if is_last {
+                return events;
+            }
+        }
+    }
+}
+
+fn read_head(reader: &mut BufReader<TcpStream>) -> (u16, String) {
+    let mut head = String::new();
+    loop {
+        let mut line = String::new();
+        let read = reader.read_line(&mut line).unwrap();
+        assert!(read > 0, "the answer has no head: {head}");
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head)
+}
+
+/// Reads a chunk of a chunked body; `None` at its end, or where the connection ends.
+fn read_chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let length = usize::from_str_radix(line.trim(), 16).ok()?;
+    let mut chunk = vec![0; length + 2];
+    reader.read_exact(&mut chunk).ok()?;
+    chunk.truncate(length);
+    (length > 0).then_some(chunk)
+}

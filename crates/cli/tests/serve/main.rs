@@ -1,0 +1,15 @@
+//! `logue serve` as its clients meet it: real processes, sockets, files and signals.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod access;
+mod client;
+mod completions;
+mod killed;
+#[path = "../cli/program.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod program;
+mod sessions;
+#[path = "../cli/waiting.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod waiting;
