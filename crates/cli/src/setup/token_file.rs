@@ -25,7 +25,8 @@ impl TokenFile {
     /// Returns the file of this user.
     pub(crate) fn of_user() -> Result<Self, CliError> {
         let folder = state_folder().ok_or_else(|| {
-            CliError::user("config", "no directory for access tokens").with_help("set HOME")
+            CliError::new(Exit::Usage, "usage", "no directory for access tokens")
+                .with_help("set HOME")
         })?;
         Ok(Self {
             path: folder.join("serve-tokens.json"),
@@ -36,8 +37,11 @@ impl TokenFile {
     /// Reads the tokens; a missing file has none.
     pub(crate) fn load(&self) -> Result<Vec<AccessToken>, CliError> {
         let failed = |error: &dyn std::fmt::Display| {
-            CliError::user("config", format!("{}: {error}", self.path.display()))
-                .with_help("correct the file, or remove it to revoke all tokens")
+            CliError::user(
+                "E-CONFIG-INVALID",
+                format!("{}: {error}", self.path.display()),
+            )
+            .with_help("correct the file, or remove it to revoke all tokens")
         };
         match file_owners().check(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -55,7 +59,7 @@ impl TokenFile {
         let failed = |error: io::Error| {
             CliError::new(
                 Exit::Retryable,
-                "config",
+                "store_unavailable",
                 format!("{}: {error}", self.path.display()),
             )
         };

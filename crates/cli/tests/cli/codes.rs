@@ -56,6 +56,26 @@ const OWN: &[&str] = &[
     "usage",
 ];
 
+/// Codes of `logue serve`.
+const OF_SERVER: &[&str] = &[
+    "agent_differs",
+    "agent_not_found",
+    "agent_repeated",
+    "host_refused",
+    "listen_failed",
+    "method_not_allowed",
+    "origin_refused",
+    "path_not_found",
+    "request_invalid",
+    "scope_missing",
+    "server_ends",
+    "signal_not_found",
+    "step_invalid",
+    "token_exists",
+    "token_not_found",
+    "unauthorized",
+];
+
 #[test]
 fn codes_and_pages_are_the_same_list() {
     let mut codes: BTreeSet<String> = DiagnosticCode::ALL
@@ -67,7 +87,7 @@ fn codes_and_pages_are_the_same_list() {
             .iter()
             .map(|category| category.as_str().to_owned()),
     );
-    codes.extend(OWN.iter().map(|code| (*code).to_owned()));
+    codes.extend(OWN.iter().chain(OF_SERVER).map(|code| (*code).to_owned()));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
     let mut pages = BTreeSet::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -119,4 +139,52 @@ fn the_table_of_statuses_names_codes() {
         let line = format!("| [`{code}`]({code}.md) |");
         assert!(index.contains(&line), "{code} is not in the index");
     }
+}
+
+/// Returns the codes that a source gives to errors.
+fn codes_of(source: &str) -> BTreeSet<&str> {
+    let mut codes = BTreeSet::new();
+    for opening in [
+        "CliError::user(",
+        "CliError::new(",
+        "Problem::new(",
+        "Self::new(",
+    ] {
+        for rest in source.split(opening).skip(1) {
+            let statement = rest.split(';').next().unwrap_or_default();
+            let Some((before, literal)) = statement.split_once('"') else {
+                continue;
+            };
+            let literal = literal.split('"').next().unwrap_or_default();
+            let is_code = literal.contains('_')
+                && literal.chars().all(|c| c == '_' || c.is_ascii_lowercase());
+            if before.len() < 80 && is_code {
+                codes.insert(literal);
+            }
+        }
+    }
+    codes
+}
+
+#[test]
+fn codes_in_the_sources_have_pages() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let pages = crates.join("../docs/errors");
+    let mut found = BTreeSet::new();
+    let mut folders = vec![crates.join("cli/src"), crates.join("server/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let source = std::fs::read_to_string(&path).unwrap();
+                found.extend(codes_of(&source).into_iter().map(str::to_owned));
+            }
+        }
+    }
+    assert!(found.contains("agent_repeated"), "{found:?}");
+    let has_page = |code: &String| pages.join(format!("{code}.md")).exists();
+    let missing: Vec<_> = found.iter().filter(|code| !has_page(code)).collect();
+    assert!(missing.is_empty(), "codes without a page: {missing:?}");
 }

@@ -5,6 +5,7 @@
 mod access;
 mod client;
 mod completions;
+mod documented;
 mod killed;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
