@@ -7,6 +7,7 @@ mod client;
 mod completions;
 mod documented;
 mod killed;
+mod openapi;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;

@@ -97,7 +97,7 @@ impl Guard {
 
 /// Returns whether a path needs no token.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs")
 }
 
 fn unauthorized() -> Problem {

@@ -1,40 +1,45 @@
-//! The routes of the server.
+//! The routes of the server. Each has an operation in `openapi`.
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::{delete, get, post};
 
 use super::api::Api;
 use super::problem::Problem;
-use super::{agents, branches, completions, events, send, sessions, signals};
+use super::route_table::RouteTable;
+use super::{agents, branches, completions, events, openapi, send, sessions, signals};
 
 /// Returns the routes of the server.
 pub(crate) fn routes(api: Api) -> Router {
-    Router::new()
-        .route("/healthz", get(agents::health))
-        .route("/readyz", get(agents::ready))
-        .route("/metrics", get(agents::metrics))
-        .route("/v1/agents", get(agents::list))
-        .route("/v1/models", get(completions::models))
-        .route("/v1/chat/completions", post(completions::create))
-        .route("/v1/sessions", get(sessions::list))
-        .route("/v1/sessions/{session}", get(sessions::show))
-        .route("/v1/sessions/{session}", delete(sessions::remove))
-        .route("/v1/sessions/{session}/messages", get(sessions::messages))
-        .route("/v1/sessions/{session}/events", get(events::follow))
-        .route("/v1/sessions/{session}/send", post(send::send))
-        .route("/v1/sessions/{session}/cancel", post(send::cancel))
-        .route("/v1/sessions/{session}/retry", post(send::retry))
-        .route("/v1/sessions/{session}/fork", post(branches::fork))
-        .route("/v1/sessions/{session}/rerun", post(branches::rerun))
-        .route("/v1/signals", get(signals::list))
-        .route(
-            "/v1/signals/{signal}",
-            get(signals::show).post(signals::decide),
-        )
+    table()
+        .into_router()
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(api)
+}
+
+fn table() -> RouteTable {
+    RouteTable::default()
+        .get("/healthz", agents::health)
+        .get("/readyz", agents::ready)
+        .get("/metrics", agents::metrics)
+        .get("/openapi.json", openapi::json)
+        .get("/docs", openapi::docs)
+        .get("/v1/agents", agents::list)
+        .get("/v1/models", completions::models)
+        .post("/v1/chat/completions", completions::create)
+        .get("/v1/sessions", sessions::list)
+        .get("/v1/sessions/{session}", sessions::show)
+        .delete("/v1/sessions/{session}", sessions::remove)
+        .get("/v1/sessions/{session}/messages", sessions::messages)
+        .get("/v1/sessions/{session}/events", events::follow)
+        .post("/v1/sessions/{session}/send", send::send)
+        .post("/v1/sessions/{session}/cancel", send::cancel)
+        .post("/v1/sessions/{session}/retry", send::retry)
+        .post("/v1/sessions/{session}/fork", branches::fork)
+        .post("/v1/sessions/{session}/rerun", branches::rerun)
+        .get("/v1/signals", signals::list)
+        .get("/v1/signals/{signal}", signals::show)
+        .post("/v1/signals/{signal}", signals::decide)
 }
 
 async fn unknown_path() -> Problem {
@@ -49,4 +54,23 @@ async fn unknown_path() -> Problem {
 async fn wrong_method() -> Problem {
     let detail = "the path has no such method";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_document_describes_the_registered_routes() {
+        let registered: BTreeSet<_> = table().listed().iter().copied().collect();
+        let operations = openapi::operations();
+        let described: BTreeSet<_> = operations
+            .iter()
+            .map(|operation| (operation.method, operation.path))
+            .collect();
+        assert_eq!(registered, described);
+        assert_eq!(described.len(), operations.len(), "each is described once");
+    }
 }

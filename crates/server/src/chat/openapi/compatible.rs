@@ -1,0 +1,76 @@
+//! The operations of other APIs that the server offers.
+
+use serde_json::json;
+
+use super::operation::{ErrorForm, Operation};
+use crate::chat::access::TokenScope;
+
+const TAG: &str = "OpenAI-compatible";
+
+pub(super) fn operations() -> Vec<Operation> {
+    let text = json!({"type": "string"});
+    vec![
+        Operation::new(
+            TAG,
+            "get",
+            "/v1/models",
+            "listModels",
+            "Lists the agents as models",
+        )
+        .scope(TokenScope::Read)
+        .errors(ErrorForm::OpenAi)
+        .answer(
+            200,
+            "The models.",
+            &json!({"type": "object",
+                "required": ["object", "data"], "properties": {
+                    "object": {"const": "list"},
+                    "data": {"type": "array", "items": {"type": "object",
+                        "required": ["id", "object"]}}}}),
+        ),
+        Operation::new(
+            TAG,
+            "post",
+            "/v1/chat/completions",
+            "createChatCompletion",
+            "Answers a conversation",
+        )
+        .scope(TokenScope::Send)
+        .errors(ErrorForm::OpenAi)
+        .turn()
+        .header(
+            "X-Logue-Session",
+            &json!({"type": "string", "minLength": 1}),
+            "The session that contains the conversation; stateless without it.",
+        )
+        .body(
+            &json!({"$ref": "#/components/schemas/ChatCompletionRequest"}),
+            true,
+        )
+        .answer(
+            200,
+            "The answer, or its chunks.",
+            &json!({"type": "object",
+                "required": ["id", "object", "created", "model", "choices"]}),
+        )
+        .answer_in(200, "", "text/event-stream", &text)
+        .answer_header(
+            200,
+            "X-Logue-Conversation",
+            "`stateless`, `created`, `appended` or `forked`.",
+        )
+        .answer_header(
+            200,
+            "X-Logue-Session",
+            "The session that contains the conversation.",
+        )
+        .answer_header(
+            200,
+            "X-Logue-Signal",
+            "The signal for which the turn waits.",
+        )
+        .problem(404, "agent_not_found")
+        .problem(404, "session_not_found")
+        .problem(409, "agent_differs"),
+    ]
+}
