@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(crate) struct Served {
     pub(crate) child: Child,
     /// Its address, with the port.
     pub(crate) address: String,
+    /// What it has written to standard error.
+    said: Arc<Mutex<String>>,
 }
 
 /// An answer of the server.
@@ -82,11 +85,20 @@ impl Served {
             said.push_str(&line);
         };
         // A full pipe would stop the server.
+        let said = Arc::new(Mutex::new(said));
+        let log = Arc::clone(&said);
         std::thread::spawn(move || {
-            let mut rest = Vec::new();
-            lines.read_to_end(&mut rest)
+            let mut line = String::new();
+            while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+                log.lock().unwrap().push_str(&line);
+                line.clear();
+            }
         });
-        Self { child, address }
+        Self {
+            child,
+            address,
+            said,
+        }
     }
 
     /// Sends a request and reads the whole answer.
@@ -159,6 +171,29 @@ impl Served {
         ));
         stream.write_all(head.as_bytes()).unwrap();
         stream
+    }
+
+    /// Returns what the server has written to standard error.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Returns the events of a session from the first one, as text; without turns that run.
+    pub(crate) fn logged_events(&self, session: &str) -> String {
+        let path = format!("/v1/sessions/{session}");
+        let shown = self.get(&path);
+        if shown.status == 404 {
+            return String::new();
+        }
+        let shown = shown.json();
+        let last = shown["events_after"].as_str().unwrap();
+        let count = last.split_once('-').unwrap().0.parse().unwrap();
+        let mut stream = self.events("GET", &format!("{path}/events"), Some("0-1"), "");
+        let mut text = String::new();
+        for _ in 0..count {
+            text.push_str(&format!("{:?}\n", stream.next().unwrap()));
+        }
+        text
     }
 
     /// Kills the server as `kill -9` does.

@@ -6,6 +6,7 @@ mod access;
 mod client;
 mod completions;
 mod documented;
+mod hidden;
 mod killed;
 mod openapi;
 #[path = "../cli/program.rs"]

@@ -13,6 +13,7 @@ mod hub;
 mod openapi;
 mod outcomes;
 mod problem;
+mod public_error;
 mod route_table;
 mod routes;
 mod send;

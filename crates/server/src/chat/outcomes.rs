@@ -1,14 +1,15 @@
 //! Outcomes of the store that are not yet in the log of events.
 
-use logue_harness::Clock;
 use logue_harness::chat::ChatTurnOutcome;
 use logue_harness::events::{EventBatch, LogPosition};
 use logue_harness::store::{OutcomeKind, Store, StoreError, StoredOutcome};
+use logue_harness::{Clock, ErrorBucket};
 use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::hub::SessionHub;
+use super::public_error::public_detail;
 use super::turn_events::event_text;
 use super::visible::{visible_json, visible_signal};
 
@@ -151,8 +152,13 @@ fn with_end(outcome: &StoredOutcome, mut data: Value) -> Arc<str> {
             "turn.suspended"
         }
         _ => {
-            data["error"] = json!({"bucket": body.get("bucket"), "code": body.get("category"),
-                "message": body.get("reply"), "resumable": body.get("resumable").is_some(),
+            let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+            let (code, diagnostic) = (text("category"), text("diagnostic"));
+            let bucket = ErrorBucket::parse(text("bucket"));
+            let bucket = bucket.unwrap_or(ErrorBucket::RetryableTransient);
+            data["error"] = json!({"bucket": bucket.as_str(), "code": code,
+                "message": public_detail(bucket, code, diagnostic),
+                "resumable": body.get("resumable").is_some(),
                 "retry_after_seconds": body.get("retry_after_seconds")});
             "turn.failed"
         }
@@ -195,6 +201,6 @@ pub(crate) fn outcome_json(outcome: &ChatTurnOutcome) -> Value {
         ChatTurnOutcome::Errored(turn) => json!({"outcome": "errored",
             "invocation_id": turn.invocation_id, "error_bucket": turn.error_bucket.as_str(),
             "error_category": turn.error_category, "resumable": turn.resumable,
-            "reply": turn.reply.to_json()}),
+            "detail": public_detail(turn.error_bucket, &turn.error_category, &turn.diagnostic)}),
     }
 }

@@ -8,6 +8,8 @@ use logue_harness::chat::{BranchError, ErroredTurn, RetryError, SignalError};
 use logue_harness::store::StoreError;
 use serde_json::{Value, json};
 
+use super::public_error::public_detail;
+
 /// The seconds after which a client may try again if nothing else is known.
 const RETRY_SECONDS: u64 = 1;
 
@@ -120,11 +122,7 @@ impl IntoResponse for Problem {
 impl From<&ErroredTurn> for Problem {
     fn from(turn: &ErroredTurn) -> Self {
         let bucket = turn.error_bucket;
-        // Other diagnostics are for operators, and may quote what the model server received.
-        let detail = match bucket {
-            ErrorBucket::UserCorrectable => turn.diagnostic.clone(),
-            _ => turn.reply.text(),
-        };
+        let detail = public_detail(bucket, &turn.error_category, &turn.diagnostic);
         let mut problem = Self::of_bucket(bucket, &turn.error_category, detail);
         if turn.damaged {
             problem.status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -164,8 +162,8 @@ impl From<StoreError> for Problem {
 
 impl From<HostError> for Problem {
     fn from(error: HostError) -> Self {
-        let mut problem = Self::of_bucket(error.bucket, &error.category, error.message);
-        problem.help = error.help;
+        let detail = public_detail(error.bucket, &error.category, &error.message);
+        let mut problem = Self::of_bucket(error.bucket, &error.category, detail);
         if problem.code == "agent_not_found" {
             problem.status = StatusCode::NOT_FOUND;
         }
