@@ -91,6 +91,7 @@ fn the_tests_of_the_security_model_exist() {
     let named = words.filter(|word| word.contains("::") && *word != "::");
     let folders = [
         "crates/cli/tests/cli",
+        "crates/cli/tests/serve",
         "crates/tools/tests/tools",
         "crates/agent/tests/agent",
         "testing/durability/tests/durability",
