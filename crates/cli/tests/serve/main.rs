@@ -6,6 +6,7 @@ mod access;
 mod client;
 mod completions;
 mod documented;
+mod erased;
 mod hidden;
 mod killed;
 mod openapi;
@@ -13,6 +14,7 @@ mod openapi;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;
 mod sessions;
+mod shared;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waiting;

@@ -7,10 +7,20 @@ use super::{EventBatch, EventLog, EventPage, LogPosition, LoggedEvent};
 use crate::clock::Timestamp;
 use crate::store::StoreResult;
 
+/// The number of bytes after which a page of events ends.
+const PAGE_BYTES: usize = 64 * 1024;
+
 /// A log of events that ends with its process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryEventLog {
-    sessions: Mutex<HashMap<String, SessionLog>>,
+    logs: Mutex<Logs>,
+}
+
+#[derive(Debug)]
+struct Logs {
+    sessions: HashMap<String, SessionLog>,
+    /// The generation of the next log.
+    generation: u64,
 }
 
 #[derive(Debug, Default)]
@@ -23,11 +33,46 @@ struct SessionLog {
 impl MemoryEventLog {
     /// Creates an empty log.
     pub fn new() -> Self {
-        Self::default()
+        Self::with_generation(1)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, SessionLog>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Creates an empty log whose numbers are of this generation, at least 1.
+    ///
+    /// Each process that uses a store must name another one.
+    pub fn with_generation(generation: u64) -> Self {
+        Self {
+            logs: Mutex::new(Logs {
+                sessions: HashMap::new(),
+                generation: generation.max(1),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Logs> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryEventLog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Logs {
+    fn append(&mut self, session: &str, batch: EventBatch) -> Option<LogPosition> {
+        if let Some(log) = self.sessions.get_mut(session) {
+            return log.append(batch);
+        }
+        let (from, _) = batch.progress?;
+        if !LogPosition::default().is_level_with(&from) {
+            return None;
+        }
+        let mut log = SessionLog::default();
+        log.position.generation = self.generation;
+        let position = log.append(batch);
+        self.sessions.insert(session.to_owned(), log);
+        position
     }
 }
 
@@ -39,6 +84,7 @@ impl SessionLog {
             }
             self.position = LogPosition {
                 seq: self.position.seq,
+                generation: self.position.generation,
                 ..to
             };
         }
@@ -66,12 +112,8 @@ impl SessionLog {
 }
 
 impl EventLog for MemoryEventLog {
-    fn generation(&self) -> u64 {
-        0
-    }
-
     fn position<'a>(&'a self, session: &'a str) -> StoreResult<'a, LogPosition> {
-        let position = self.lock().get(session).map(|log| log.position);
+        let position = self.lock().sessions.get(session).map(|log| log.position);
         Box::pin(async move { Ok(position.unwrap_or_default()) })
     }
 
@@ -80,9 +122,7 @@ impl EventLog for MemoryEventLog {
         session: &'a str,
         batch: EventBatch,
     ) -> StoreResult<'a, Option<LogPosition>> {
-        let mut sessions = self.lock();
-        let log = sessions.entry(session.to_owned()).or_default();
-        let position = log.append(batch);
+        let position = self.lock().append(session, batch);
         Box::pin(async move { Ok(position) })
     }
 
@@ -92,11 +132,18 @@ impl EventLog for MemoryEventLog {
         after: u64,
         limit: usize,
     ) -> StoreResult<'a, EventPage> {
-        let sessions = self.lock();
-        let page = sessions.get(session).map(|log| {
+        let logs = self.lock();
+        let page = logs.sessions.get(session).map(|log| {
             let first = log.events.partition_point(|(_, event)| event.seq <= after);
+            let mut bytes = 0;
             let events = log.events.iter().skip(first).take(limit);
+            let events = events.take_while(|(_, event)| {
+                let is_taken = bytes < PAGE_BYTES;
+                bytes += event.text.len();
+                is_taken
+            });
             EventPage {
+                generation: log.position.generation,
                 events: events.map(|(_, event)| event.clone()).collect(),
                 removed: log.removed,
             }
@@ -109,8 +156,8 @@ impl EventLog for MemoryEventLog {
         session: &'a str,
         entry: u64,
     ) -> StoreResult<'a, Option<u64>> {
-        let sessions = self.lock();
-        let first = sessions.get(session).and_then(|log| {
+        let logs = self.lock();
+        let first = logs.sessions.get(session).and_then(|log| {
             let mut events = log.events.iter();
             events.find(|(_, event)| event.entry > entry)
         });
@@ -119,12 +166,26 @@ impl EventLog for MemoryEventLog {
     }
 
     fn trim(&self, before: Timestamp) -> StoreResult<'_, u64> {
-        let removed = self.lock().values_mut().map(|log| log.trim(before)).sum();
+        let mut logs = self.lock();
+        let logs = logs.sessions.values_mut();
+        let removed = logs.map(|log| log.trim(before)).sum();
         Box::pin(async move { Ok(removed) })
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, ()> {
-        self.lock().remove(session);
+        let mut logs = self.lock();
+        if logs.sessions.remove(session).is_some() {
+            logs.generation += 1;
+        }
         Box::pin(async { Ok(()) })
+    }
+
+    fn sessions(&self) -> StoreResult<'_, Vec<String>> {
+        let sessions = self.lock().sessions.keys().cloned().collect();
+        Box::pin(async move { Ok(sessions) })
+    }
+
+    fn foreign_changes(&self) -> StoreResult<'_, u64> {
+        Box::pin(async { Ok(0) })
     }
 }

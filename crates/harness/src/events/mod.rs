@@ -18,10 +18,14 @@ pub use memory::MemoryEventLog;
 use crate::clock::Timestamp;
 use crate::store::StoreResult;
 
-/// The progress of the log of a session. A session without events has the default.
+/// The progress of the log of a session. A log that has not begun has the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogPosition {
+    /// The generation of the numbers; 0 if the log has not begun.
+    ///
+    /// Numbers of events of different generations cannot be compared.
+    pub generation: u64,
     /// The number of the last event.
     pub seq: u64,
     /// The last entry of the inbox whose acceptance is logged.
@@ -33,6 +37,11 @@ pub struct LogPosition {
 }
 
 impl LogPosition {
+    /// Returns whether the log has begun.
+    pub const fn has_begun(&self) -> bool {
+        self.generation > 0
+    }
+
     /// Returns whether both have logged the same acceptances and outcomes.
     pub const fn is_level_with(&self, other: &Self) -> bool {
         self.accepted == other.accepted && self.cursor == other.cursor
@@ -59,8 +68,9 @@ impl LogPosition {
 pub struct EventBatch {
     /// The position from which the batch was built, and the one after it.
     ///
-    /// Nothing is appended if the log is not [level](LogPosition::is_level_with) with the first.
-    /// `None` appends at any position and changes only the number of the last event.
+    /// Nothing is appended if the log is not [level](LogPosition::is_level_with) with the first; a
+    /// log that has not begun is level with the default, and begins. `None` appends at any position
+    /// of a log that has begun, and changes only the number of the last event.
     pub progress: Option<(LogPosition, LogPosition)>,
     /// The events as JSON texts of clients, each with its inbox entry.
     pub events: Vec<(u64, Arc<str>)>,
@@ -82,6 +92,8 @@ pub struct LoggedEvent {
 /// A part of the log of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
+    /// The generation of the numbers; 0 if the log has not begun.
+    pub generation: u64,
     /// The events, in order.
     pub events: Vec<LoggedEvent>,
     /// The number of the last event that was removed; 0 if none was.
@@ -94,11 +106,6 @@ pub struct EventPage {
 ///
 /// Each method is one step: it happens as a whole, or not at all.
 pub trait EventLog: Send + Sync {
-    /// Returns a number that is greater after events may have been lost.
-    ///
-    /// Numbers of events of different generations cannot be compared.
-    fn generation(&self) -> u64;
-
     /// Returns the progress of the log of a session.
     fn position<'a>(&'a self, session: &'a str) -> StoreResult<'a, LogPosition>;
 
@@ -111,7 +118,7 @@ pub trait EventLog: Send + Sync {
         batch: EventBatch,
     ) -> StoreResult<'a, Option<LogPosition>>;
 
-    /// Returns at most `limit` events after a number.
+    /// Returns at most `limit` events after a number, fewer if they are large.
     fn since<'a>(
         &'a self,
         session: &'a str,
@@ -126,9 +133,17 @@ pub trait EventLog: Send + Sync {
         entry: u64,
     ) -> StoreResult<'a, Option<u64>>;
 
-    /// Removes the events before a time that belong to settled entries, and returns their number.
+    /// Removes events before a time that belong to settled entries, and returns their number.
+    ///
+    /// One call removes a limited number of events; 0 means that none are left.
     fn trim(&self, before: Timestamp) -> StoreResult<'_, u64>;
 
-    /// Removes the events of a session.
+    /// Removes the log of a session. A later log of that session has another generation.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, ()>;
+
+    /// Returns the sessions whose logs have begun.
+    fn sessions(&self) -> StoreResult<'_, Vec<String>>;
+
+    /// Returns a number that differs after another process has changed the log.
+    fn foreign_changes(&self) -> StoreResult<'_, u64>;
 }

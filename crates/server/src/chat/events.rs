@@ -9,7 +9,6 @@ use serde::Deserialize;
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
 use super::extract::{PathOf, QueryOf};
-use super::outcomes::adopt;
 use super::problem::Problem;
 use super::sse::{EventId, EventReader, EventScope};
 
@@ -34,7 +33,10 @@ pub(crate) async fn follow(
     require(&caller, TokenScope::Read)?;
     api.session(&caller, &session).await?;
     let turns = &api.turns;
-    let position = adopt(&turns.hub, &**api.store(), &*turns.clock, &session).await?;
+    // From here on, the supervisor logs the outcomes of other processes.
+    let _live = turns.hub.live(&session);
+    turns.log_outcomes(&session).await?;
+    let position = turns.hub.log().position(&session).await?;
     let given = headers.get("last-event-id");
     let given = match given {
         Some(value) => Some(value.to_str().unwrap_or_default().to_owned()),
@@ -48,22 +50,16 @@ pub(crate) async fn follow(
                 .with_help("send the `id` of an event, or `events_after` of the session")
         })?),
     };
-    let generation = turns.hub.log().generation();
-    let is_current = |id: EventId| id.generation == generation && id.seq <= position.seq;
+    let last = EventId::of(position);
     let reader = |after| {
-        EventReader::new(
-            api.turns.clone(),
-            &session,
-            after,
-            EventScope::Session,
-            api.shutdown.clone(),
-        )
+        let scope = EventScope::Session;
+        EventReader::new(turns.clone(), &session, after, scope, api.shutdown.clone())
     };
     Ok(match id {
-        None => reader(position.seq),
-        Some(id) if is_current(id) => reader(id.seq),
+        None => reader(last),
+        Some(id) if id.generation == last.generation && id.seq <= last.seq => reader(id),
         // The log was lost, and numbers were given again.
-        Some(_) => reader(position.seq).with_reset(),
+        Some(_) => reader(last).with_reset(),
     }
     .into_response())
 }

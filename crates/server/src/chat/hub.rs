@@ -4,6 +4,7 @@
 //! memory and older ones from the log, so that a slow reader costs no memory.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logue_harness::events::{EventBatch, EventLog, LogPosition, LoggedEvent};
@@ -15,6 +16,9 @@ const TAIL_BYTES: usize = 128 * 1024;
 
 /// The number of events that a reader gets at once.
 pub(crate) const PAGE: usize = 256;
+
+/// The number of bytes after which a page of events ends.
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// The logs of the sessions of a server, with their readers.
 pub(crate) struct SessionHub {
@@ -29,16 +33,21 @@ pub(crate) struct LiveSession {
     tail: Mutex<Tail>,
     /// The number of the last event.
     last: watch::Sender<u64>,
+    /// Set when the session is removed.
+    is_removed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Tail {
+    generation: u64,
     events: VecDeque<LoggedEvent>,
     bytes: usize,
 }
 
 /// Events after a number.
 pub(crate) struct EventRead {
+    /// The generation of the numbers.
+    pub(crate) generation: u64,
     pub(crate) events: Vec<LoggedEvent>,
     /// Whether events between the number and the first of these were removed.
     pub(crate) has_gap: bool,
@@ -71,6 +80,7 @@ impl SessionHub {
             appending: tokio::sync::Mutex::default(),
             tail: Mutex::default(),
             last: watch::Sender::new(0),
+            is_removed: AtomicBool::new(false),
         });
         live.insert(session.to_owned(), Arc::clone(&new));
         new
@@ -83,9 +93,38 @@ impl SessionHub {
         live.keys().cloned().collect()
     }
 
+    /// Removes the log of a session that was removed, and ends its readers.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be written.
+    pub(crate) async fn remove(&self, session: &str) -> Result<(), StoreError> {
+        self.log.delete(session).await?;
+        let removed = self.lock().remove(session);
+        if let Some(removed) = removed {
+            removed.is_removed.store(true, Ordering::Release);
+            removed.last.send_modify(|_| {});
+        }
+        Ok(())
+    }
+
+    /// Wakes the readers of events that other processes have appended.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be read; a later call continues.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        for session in self.sweep() {
+            let live = self.live(&session);
+            let _order = live.appending.lock().await;
+            let position = self.log.position(&session).await?;
+            live.move_to(position);
+        }
+        Ok(())
+    }
+
     /// Appends a batch and wakes the readers of the session.
     ///
-    /// Returns `None` if the log is not at the position from which the batch was built.
+    /// Returns `None` if the log has not begun, or is not at the position from which the batch was
+    /// built.
     ///
     /// # Errors
     /// Returns an error if the log cannot be written.
@@ -99,7 +138,7 @@ impl SessionHub {
         let events = batch.events.clone();
         let position = self.log.append(session, batch).await?;
         if let Some(position) = position {
-            live.push(position.seq, events);
+            live.push(position, events);
         }
         Ok(position)
     }
@@ -114,13 +153,13 @@ impl SessionHub {
         live: &LiveSession,
         after: u64,
     ) -> Result<EventRead, StoreError> {
-        if let Some(events) = live.tail_after(after) {
-            let has_gap = false;
-            return Ok(EventRead { events, has_gap });
+        if let Some(read) = live.tail_after(after) {
+            return Ok(read);
         }
         let page = self.log.since(session, after, PAGE).await?;
         let has_gap = page.removed > after;
         Ok(EventRead {
+            generation: page.generation,
             events: page.events,
             has_gap,
         })
@@ -133,13 +172,36 @@ impl LiveSession {
         self.last.subscribe()
     }
 
-    fn push(&self, last: u64, events: Vec<(u64, Arc<str>)>) {
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns whether the session was removed.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Acquire)
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the events in memory if the log has others.
+    fn move_to(&self, position: LogPosition) {
+        let mut tail = self.tail();
+        let last = tail.events.back().map(|event| event.seq);
+        if last == Some(position.seq) && tail.generation == position.generation {
+            return;
+        }
+        *tail = Tail::default();
+        drop(tail);
+        self.last.send_replace(position.seq);
+    }
+
+    fn push(&self, position: LogPosition, events: Vec<(u64, Arc<str>)>) {
+        let mut tail = self.tail();
+        let last = position.seq;
         let before = last.saturating_sub(events.len() as u64);
         let known = tail.events.back().map(|event| event.seq);
-        if known.is_some_and(|known| known != before) {
-            // Another process has appended meanwhile.
+        if known.is_some_and(|known| known != before) || tail.generation != position.generation {
+            // Another process has appended meanwhile, or the log is a new one.
             *tail = Tail::default();
+            tail.generation = position.generation;
         }
         for (seq, (entry, text)) in (before + 1..).zip(events) {
             tail.bytes += text.len();
@@ -154,11 +216,21 @@ impl LiveSession {
     }
 
     /// Returns the events after a number, if memory contains all of them.
-    fn tail_after(&self, after: u64) -> Option<Vec<LoggedEvent>> {
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+    fn tail_after(&self, after: u64) -> Option<EventRead> {
+        let tail = self.tail();
         let first = tail.events.front()?.seq;
         let skipped = usize::try_from((after + 1).checked_sub(first)?).ok()?;
+        let mut bytes = 0;
         let events = tail.events.iter().skip(skipped).take(PAGE);
-        Some(events.cloned().collect())
+        let events = events.take_while(|event| {
+            let is_taken = bytes < PAGE_BYTES;
+            bytes += event.text.len();
+            is_taken
+        });
+        Some(EventRead {
+            generation: tail.generation,
+            events: events.cloned().collect(),
+            has_gap: false,
+        })
     }
 }

@@ -29,7 +29,10 @@ pub(crate) async fn log_outcomes(
     session: &str,
 ) -> Result<(), StoreError> {
     loop {
-        let position = hub.log().position(session).await?;
+        let position = adopt(hub, store, clock, session).await?;
+        if !position.has_begun() {
+            return Ok(());
+        }
         let page = match store.outcomes_since(session, position.cursor, PAGE).await {
             Err(StoreError::Damaged(_)) => store.outcomes_since(session, position.cursor, 1).await,
             page => page,
@@ -53,7 +56,9 @@ pub(crate) async fn log_outcomes(
     }
 }
 
-/// Begins the log of a session that other programs have used, after its last outcome.
+/// Begins the log of a session, after the last outcome that other programs have stored.
+///
+/// The log of a session that is not in the store does not begin.
 ///
 /// # Errors
 /// Returns an error if the store or the log fails.
@@ -64,20 +69,18 @@ pub(crate) async fn adopt(
     session: &str,
 ) -> Result<LogPosition, StoreError> {
     let position = hub.log().position(session).await?;
-    if position != LogPosition::default() {
+    if position.has_begun() {
         return Ok(position);
     }
     let Some(info) = store.session(session).await? else {
         return Ok(position);
     };
-    let Some(before) = info.cursor.checked_sub(1) else {
-        return Ok(position);
-    };
-    let last = store.outcomes_since(session, before, 1).await;
-    let entry = last
-        .ok()
-        .and_then(|last| last.first().map(|last| last.entry));
-    let entry = entry.unwrap_or_default();
+    let mut entry = 0;
+    if let Some(before) = info.cursor.checked_sub(1) {
+        let last = store.outcomes_since(session, before, 1).await;
+        let last = last.ok();
+        entry = last.and_then(|last| Some(last.first()?.entry)).unwrap_or(0);
+    }
     let next = position
         .with_accepted(entry)
         .with_outcome(info.cursor, entry);

@@ -16,7 +16,7 @@ use super::api::{Api, body, require};
 use super::extract::PathOf;
 use super::outcomes::outcome_json;
 use super::problem::Problem;
-use super::sse::{EventReader, EventScope};
+use super::sse::{EventId, EventReader, EventScope};
 use super::turns::{RunningTurn, TurnOrigin};
 
 /// The longest idempotency key, in bytes.
@@ -199,9 +199,10 @@ pub(crate) async fn respond(
         let position = log.position(session).await?;
         // A message that was delivered before has its events in the log, or only its outcome.
         let first = log.first_after_entry(session, entry - 1).await?;
-        let is_logged = first.is_some() || position.settled < entry;
+        let is_logged = first.is_some() || position.has_begun() && position.settled < entry;
         if is_logged {
-            let after = first.map_or(turn.after, |first| first - 1);
+            let after = first.map_or(turn.after.seq, |first| first - 1);
+            let after = EventId::of(position).at(after);
             let reader = EventReader::new(
                 api.turns.clone(),
                 session,

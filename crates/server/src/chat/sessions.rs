@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
 use super::extract::{PathOf, QueryOf};
-use super::outcomes::adopt;
 use super::problem::Problem;
 use super::sse::EventId;
 use super::visible::{visible_json, visible_signal};
@@ -79,7 +78,6 @@ pub(crate) async fn show(
     require(&caller, TokenScope::Read)?;
     api.session(&caller, &session).await?;
     let turns = &api.turns;
-    adopt(&turns.hub, &**api.store(), &*turns.clock, &session).await?;
     // The log repeats the store, so that it is read first: later events are received again.
     turns.log_outcomes(&session).await?;
     let log = turns.hub.log();
@@ -89,8 +87,7 @@ pub(crate) async fn show(
     let mut body = summary(&info, &agent);
     // A client that follows from here receives the turns that have not ended from their beginning.
     let seq = open.map_or(position.seq, |open| open - 1);
-    let generation = log.generation();
-    body["events_after"] = json!(EventId { seq, generation }.to_string());
+    body["events_after"] = json!(EventId::of(position).at(seq).to_string());
     let filter = SuspensionFilter {
         session: Some(session.clone()),
         signal_id: None,
@@ -137,6 +134,6 @@ pub(crate) async fn remove(
             .with_help("cancel it, and wait for its outcome"));
     }
     api.store().delete(&session).await?;
-    api.turns.hub.log().delete(&session).await?;
+    api.turns.hub.remove(&session).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,12 +8,13 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
-use logue_harness::events::LoggedEvent;
+use logue_harness::events::{LogPosition, LoggedEvent};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::hub::LiveSession;
+use super::turn_events::event_kind;
 use super::turns::Turns;
 
 /// The longest silence of a stream. Proxies close connections without traffic.
@@ -29,6 +30,19 @@ pub(crate) struct EventId {
 }
 
 impl EventId {
+    /// Returns the id of the last event of a log.
+    pub(crate) fn of(position: LogPosition) -> Self {
+        Self {
+            seq: position.seq,
+            generation: position.generation,
+        }
+    }
+
+    /// Returns the id of another event of the same generation.
+    pub(crate) fn at(self, seq: u64) -> Self {
+        Self { seq, ..self }
+    }
+
     /// Parses the value of `Last-Event-ID` or of the parameter `after`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (seq, generation) = text.split_once('-')?;
@@ -61,6 +75,7 @@ pub(crate) struct EventReader {
     live: Arc<LiveSession>,
     changes: watch::Receiver<u64>,
     after: u64,
+    generation: u64,
     scope: EventScope,
     /// Bytes to send before anything else.
     opening: Option<Bytes>,
@@ -69,11 +84,11 @@ pub(crate) struct EventReader {
 }
 
 impl EventReader {
-    /// Creates a reader of the events after a number.
+    /// Creates a reader of the events after an id.
     pub(crate) fn new(
         turns: Arc<Turns>,
         session: &str,
-        after: u64,
+        after: EventId,
         scope: EventScope,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
@@ -83,7 +98,8 @@ impl EventReader {
             session: session.to_owned(),
             live,
             changes,
-            after,
+            after: after.seq,
+            generation: after.generation,
             scope,
             opening: Some(padding()),
             has_ended: false,
@@ -108,7 +124,7 @@ impl EventReader {
     fn id(&self, seq: u64) -> EventId {
         EventId {
             seq,
-            generation: self.turns.hub.log().generation(),
+            generation: self.generation,
         }
     }
 
@@ -142,6 +158,20 @@ impl EventReader {
                 .await;
             // The client reconnects with its last number.
             let read = read.ok()?;
+            if self.live.is_removed() {
+                return None;
+            }
+            if self.generation == 0 {
+                // The log began after the reader.
+                self.generation = read.generation;
+            }
+            // A log that was lost begins with the next append.
+            if read.generation != self.generation && read.generation != 0 {
+                // The log was lost, and numbers were given again.
+                self.generation = read.generation;
+                self.after = 0;
+                return Some(self.reset());
+            }
             if read.has_gap {
                 let first = read
                     .events
@@ -198,26 +228,19 @@ impl EventReader {
                     continue;
                 }
             }
-            let kind = kind_of(&event.text);
+            let kind = event_kind(&event.text);
             let id = self.id(event.seq);
             text.push_str(&format!(
                 "id: {id}\nevent: {kind}\ndata: {}\n\n",
                 event.text
             ));
-            if matches!(self.scope, EventScope::Turn(_)) && is_end(&kind) {
+            if matches!(self.scope, EventScope::Turn(_)) && is_end(kind) {
                 self.has_ended = true;
                 break;
             }
         }
         text
     }
-}
-
-/// Returns the type of an event.
-fn kind_of(text: &str) -> String {
-    let event: Value = serde_json::from_str(text).unwrap_or_default();
-    let kind = event.get("type").and_then(Value::as_str);
-    kind.unwrap_or("message").to_owned()
 }
 
 /// Returns whether an event is the outcome of its turn.

@@ -42,9 +42,14 @@ impl Supervisor {
     /// Works without end.
     pub(super) async fn run(self) {
         let mut seen = None;
+        let mut foreign = None;
         let mut timers = Instant::now();
-        let mut trim = Instant::now() + TRIM;
+        let mut trim = Instant::now();
         loop {
+            let changes = self.turns.hub.log().foreign_changes().await.ok();
+            if changes != foreign && self.turns.hub.catch_up().await.is_ok() {
+                foreign = changes;
+            }
             let version = self.turns.host.store().version().await.ok().flatten();
             let has_changed = version.is_none() || version != seen;
             if has_changed && self.log_outcomes().await.is_ok() {
@@ -56,19 +61,23 @@ impl Supervisor {
                 timers = Instant::now() + TIMERS;
             }
             if Instant::now() >= trim {
-                let age = u64::try_from(self.event_age.as_millis()).unwrap_or(u64::MAX);
-                let before = Timestamp(self.turns.clock.now().0.saturating_sub(age));
-                drop(self.turns.hub.log().trim(before).await);
+                let turns = Arc::clone(&self.turns);
+                tokio::spawn(clean(turns, self.event_age));
                 trim = Instant::now() + TRIM;
             }
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Logs the outcomes of the sessions that are followed.
+    /// Logs the outcomes of followed sessions, and ends the logs of removed ones.
     async fn log_outcomes(&self) -> Result<(), StoreError> {
         for session in self.turns.hub.sweep() {
-            self.turns.log_outcomes(&session).await?;
+            let known = self.turns.host.store().session(&session).await?;
+            if known.is_some() {
+                self.turns.log_outcomes(&session).await?;
+            } else if !self.turns.runs(&session) {
+                self.turns.hub.remove(&session).await?;
+            }
         }
         Ok(())
     }
@@ -114,6 +123,22 @@ impl Supervisor {
             at.is_some_and(|at| at <= now)
         });
         Ok(due.map(|waiting| waiting.session).collect())
+    }
+}
+
+/// Removes old events, and the events of sessions that were removed.
+async fn clean(turns: Arc<Turns>, event_age: Duration) {
+    let log = turns.hub.log();
+    let age = u64::try_from(event_age.as_millis()).unwrap_or(u64::MAX);
+    let before = Timestamp(turns.clock.now().0.saturating_sub(age));
+    // Appends take place between the steps.
+    while log.trim(before).await.is_ok_and(|removed| removed > 0) {}
+    for session in log.sessions().await.unwrap_or_default() {
+        let known = turns.host.store().session(&session).await;
+        if matches!(known, Ok(None)) && !turns.runs(&session) {
+            // What failed is tried again after the next interval.
+            drop(turns.hub.remove(&session).await);
+        }
     }
 }
 

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use logue_agent::TurnEvent;
 use logue_message::{ChatMessage, Role};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::visible::visible_message;
+
+/// The maximum number of bytes of events that wait for the log.
+const MAX_KEPT: usize = 1 << 20;
 
 /// Maps the events of one turn to the JSON that clients receive.
 ///
@@ -114,6 +117,22 @@ impl TurnEvents {
         }
     }
 
+    /// Puts events back that could not be logged.
+    ///
+    /// If they are too many, they are replaced by one that states that the answer is incomplete.
+    pub(crate) fn put_back(&mut self, mut events: Vec<(u64, Arc<str>)>) {
+        let bytes: usize = events.iter().map(|(_, text)| text.len()).sum();
+        if bytes > MAX_KEPT {
+            events.clear();
+            events.push((
+                self.entry,
+                event_text("turn.recovered", self.entry, json!({})),
+            ));
+        }
+        events.append(&mut self.events);
+        self.events = events;
+    }
+
     /// Returns the events since the last call.
     pub(crate) fn take(&mut self) -> Vec<(u64, Arc<str>)> {
         self.flush();
@@ -135,12 +154,25 @@ impl TurnEvents {
     }
 }
 
-/// Returns the JSON of an event, without absent values.
+/// Returns the JSON of an event, without absent values. It begins with the type.
 pub(crate) fn event_text(kind: &str, entry: u64, data: Value) -> Arc<str> {
-    let mut event = json!({"type": kind, "turn": entry});
-    if let (Some(event), Value::Object(data)) = (event.as_object_mut(), data) {
-        let present = data.into_iter().filter(|(_, value)| !value.is_null());
-        event.extend(present);
-    }
-    event.to_string().into()
+    let mut present = match data {
+        Value::Object(data) => data,
+        _ => Map::new(),
+    };
+    present.retain(|_, value| !value.is_null());
+    let data = Value::Object(present).to_string();
+    let data = data.strip_prefix('{').unwrap_or_default();
+    let comma = if data == "}" { "" } else { "," };
+    format!("{TYPE}{kind}\",\"turn\":{entry}{comma}{data}").into()
 }
+
+/// Returns the type of an event.
+pub(crate) fn event_kind(text: &str) -> &str {
+    let kind = text.strip_prefix(TYPE);
+    let kind = kind.and_then(|rest| rest.split_once('"'));
+    kind.map_or("message", |(kind, _)| kind)
+}
+
+/// The beginning of the JSON of each event.
+const TYPE: &str = "{\"type\":\"";

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
 use super::outcomes::{adopt, log_outcomes};
+use super::sse::EventId;
 use super::turn_events::TurnEvents;
 
 /// The number of events that are logged at once.
@@ -36,8 +37,8 @@ pub(crate) struct Turns {
 pub(crate) struct RunningTurn {
     /// The entry of the inbox; `None` if the message was refused.
     pub(crate) entry: Option<u64>,
-    /// The number of the last event before the turn.
-    pub(crate) after: u64,
+    /// The last event before the turn.
+    pub(crate) after: EventId,
     outcome: oneshot::Receiver<ChatTurnOutcome>,
 }
 
@@ -118,7 +119,7 @@ impl Turns {
         let entry = acceptance.await.ok();
         Ok(RunningTurn {
             entry,
-            after: position.seq,
+            after: EventId::of(position),
             outcome,
         })
     }
@@ -220,6 +221,9 @@ impl Turns {
                     self.append(session, events).await;
                 }
             }
+            if let Some(events) = &mut events {
+                self.append(session, events).await;
+            }
             outcome
         };
         let ((), outcome) = tokio::join!(drive, log);
@@ -261,18 +265,34 @@ impl Turns {
         }
     }
 
+    /// Appends the events of a turn. What cannot be logged is tried again with later events.
     async fn append(&self, session: &str, events: &mut TurnEvents) {
-        let events = events.take();
-        if events.is_empty() {
+        let batch = events.take();
+        if batch.is_empty() {
             return;
         }
-        let batch = EventBatch {
-            progress: None,
-            events,
-            now: self.clock.now(),
-        };
-        // The outcome repeats the messages, so that a client misses only the progress.
-        drop(self.hub.append(session, batch).await);
+        if self.try_append(session, &batch).await.is_err() {
+            events.put_back(batch);
+        }
+    }
+
+    async fn try_append(&self, session: &str, batch: &[(u64, Arc<str>)]) -> Result<(), StoreError> {
+        loop {
+            let batch = EventBatch {
+                progress: None,
+                events: batch.to_vec(),
+                now: self.clock.now(),
+            };
+            if self.hub.append(session, batch).await?.is_some() {
+                return Ok(());
+            }
+            // The log was lost, or the session was removed.
+            let store = self.host.store();
+            let position = adopt(&self.hub, &**store, &*self.clock, session).await?;
+            if !position.has_begun() {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use rusqlite::backup::{Backup, StepResult};
 use super::column::TimestampColumn;
 use super::error::{SqliteError, SqliteResult, database, file as file_error};
 use super::file::{self, Access};
-use super::{SqliteOptions, verify};
+use super::{SqliteOptions, event_log, verify};
 
 /// The pause between attempts while another process writes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -99,6 +99,8 @@ pub fn restore(
         return Ok(report);
     }
     step(&copied, &mut target, timeout).map_err(|error| error.into_store_error(store))?;
+    // It repeats the sessions that were replaced.
+    event_log::remove(store)?;
     let checked = verify::verify(&target, store, None);
     checked.map_err(|error| error.into_store_error(store))
 }

@@ -1,47 +1,66 @@
 //! The log of events in a SQLite file.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use logue_harness::Timestamp;
-use logue_harness::events::{EventBatch, EventLog, EventPage, LogPosition, LoggedEvent};
+use logue_harness::events::{EventBatch, EventLog, EventPage, LogPosition};
 use logue_harness::store::{StoreError, StoreResult};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::error::{SqliteError, SqliteResult};
-use super::file::{self, Access, with_busy_retry};
+use super::error::SqliteResult;
+use super::event_rows;
+use super::file::{self, Access, Identity, with_busy_retry};
 use super::queue::Queue;
 
 /// The application id of the file: `LogE` in ASCII.
 const APPLICATION: i64 = 0x4c6f_6745;
+/// The format of the file. A file of another format is replaced: the store has what it repeats.
+const FORMAT: i64 = 1;
 /// The number of threads that read.
 const READERS: usize = 2;
 /// The maximum wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(10);
+/// The suffixes of the files of a log.
+const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL, boot TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS session (
-    id TEXT PRIMARY KEY, seq INTEGER NOT NULL, accepted INTEGER NOT NULL,
-    settled INTEGER NOT NULL, cursor INTEGER NOT NULL, removed INTEGER NOT NULL
+    id TEXT PRIMARY KEY, generation INTEGER NOT NULL, seq INTEGER NOT NULL,
+    accepted INTEGER NOT NULL, settled INTEGER NOT NULL, cursor INTEGER NOT NULL,
+    removed INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS event (
     session TEXT NOT NULL, seq INTEGER NOT NULL, entry INTEGER NOT NULL, at INTEGER NOT NULL,
     text TEXT NOT NULL, PRIMARY KEY (session, seq)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS event_age ON event (at);";
+) STRICT, WITHOUT ROWID;";
 
 /// A log of events in a file beside the store, for several processes.
 ///
 /// Appended events survive the process at once and the machine a moment later: the file is not
 /// flushed with each append, because an event would wait for the disk. After the machine was
-/// started again, the [generation](EventLog::generation) is a new one.
+/// started again, all logs have another [generation](LogPosition::generation).
+///
+/// A log that was damaged or removed is created anew. Its sessions continue, and their clients read
+/// the history.
 #[derive(Debug)]
 pub struct SqliteEventLog {
+    store: PathBuf,
+    boot: String,
+    open: RwLock<Arc<OpenLog>>,
+}
+
+/// The threads of an open file.
+#[derive(Debug)]
+struct OpenLog {
     readers: Queue,
     writer: Queue,
-    generation: u64,
+    identity: Identity,
+    /// The number of files that were open before.
+    count: u32,
 }
 
 impl SqliteEventLog {
@@ -53,34 +72,104 @@ impl SqliteEventLog {
     /// Returns [`StoreError::NotAStore`] if the file is another one, and [`StoreError::Unavailable`]
     /// if it cannot be opened or created.
     pub fn beside(store: impl AsRef<Path>, boot: &str) -> Result<Self, StoreError> {
-        Self::open(&file::beside(store.as_ref(), "-events"), boot)
-    }
-
-    fn open(path: &Path, boot: &str) -> Result<Self, StoreError> {
-        match file::private_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(super::error::file(path, error));
+        let store = store.as_ref();
+        let open = match open(store, boot, 0) {
+            Err(StoreError::Damaged(_)) => {
+                remove(store)?;
+                open(store, boot, 0)?
             }
-            _ => {}
-        }
-        let prepared = prepare(path, boot);
-        let (conn, generation) = prepared.map_err(|error| error.into_store_error(path))?;
+            opened => opened?,
+        };
         Ok(Self {
-            readers: Queue::to_read(READERS, path, BUSY, Access::ReadWrite)?,
-            writer: Queue::to_write(conn, path, BUSY)?,
-            generation,
+            store: store.to_owned(),
+            boot: boot.to_owned(),
+            open: RwLock::new(Arc::new(open)),
         })
     }
 
     /// Returns the path of the log of a store.
     pub fn path_beside(store: impl AsRef<Path>) -> PathBuf {
-        file::beside(store.as_ref(), "-events")
+        path_of(store.as_ref())
+    }
+
+    fn current(&self) -> Arc<OpenLog> {
+        Arc::clone(&self.open.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs an operation, again with a new file if the file was damaged or removed.
+    async fn run<T, F, O>(
+        &self,
+        pick: fn(&OpenLog) -> &Queue,
+        operation: F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn() -> O + Send + Sync,
+        O: FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
+    {
+        let log = self.current();
+        let result = pick(&log).ask(operation()).await;
+        let Err(error) = result else {
+            return result;
+        };
+        let is_damaged = matches!(error, StoreError::Damaged(_));
+        if !is_damaged && log.identity.check().is_ok() {
+            return Err(error);
+        }
+        let new = self.reopen(&log, is_damaged)?;
+        drop(log);
+        pick(&new).ask(operation()).await
+    }
+
+    /// Replaces a file that was lost, unless another task has replaced it.
+    fn reopen(&self, lost: &Arc<OpenLog>, is_damaged: bool) -> Result<Arc<OpenLog>, StoreError> {
+        let mut current = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, lost) {
+            // Another process may have put a sound file there.
+            if is_damaged && lost.identity.check().is_ok() {
+                remove(&self.store)?;
+            }
+            *current = Arc::new(open(&self.store, &self.boot, lost.count + 1)?);
+        }
+        Ok(Arc::clone(&current))
     }
 }
 
-/// Opens the file for writing and returns the generation of its events.
-fn prepare(path: &Path, boot: &str) -> SqliteResult<(Connection, u64)> {
-    let conn = file::connect(path, Access::ReadWrite)?;
+impl OpenLog {
+    const fn readers(&self) -> &Queue {
+        &self.readers
+    }
+
+    const fn writer(&self) -> &Queue {
+        &self.writer
+    }
+}
+
+fn path_of(store: &Path) -> PathBuf {
+    file::beside(store, "-events")
+}
+
+fn open(store: &Path, boot: &str, count: u32) -> Result<OpenLog, StoreError> {
+    let path = &path_of(store);
+    match file::private_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(super::error::file(path, error));
+        }
+        _ => {}
+    }
+    let prepared = prepare(path, store, boot);
+    let conn = prepared.map_err(|error| error.into_store_error(path))?;
+    Ok(OpenLog {
+        readers: Queue::to_read(READERS, path, BUSY, Access::ReadWrite)?,
+        writer: Queue::to_write(conn, path, BUSY)?,
+        identity: Identity::from_path(path)?,
+        count,
+    })
+}
+
+/// Opens the file for writing.
+fn prepare(path: &Path, store: &Path, boot: &str) -> SqliteResult<Connection> {
+    let conn = connect(path)?;
     let number = |name: &str| -> rusqlite::Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0))
     };
@@ -89,31 +178,42 @@ fn prepare(path: &Path, boot: &str) -> SqliteResult<(Connection, u64)> {
         with_busy_retry(BUSY, || {
             conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
         })?;
-    } else if number("application_id")? != APPLICATION {
+    } else if with_busy_retry(BUSY, || number("application_id"))? != APPLICATION {
         let message = format!("{}: not a log of events", path.display());
         return Err(StoreError::NotAStore(message).into());
     }
     with_busy_retry(BUSY, || {
         conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
     })?;
-    conn.pragma_update(None, "synchronous", "NORMAL")?;
-    conn.pragma_update(None, "journal_size_limit", 4 << 20)?;
-    conn.busy_timeout(Duration::ZERO)?;
     with_busy_retry(BUSY, || conn.execute_batch("BEGIN IMMEDIATE"))?;
-    let generation = create(&conn, boot);
-    let committed = generation.and_then(|generation| {
-        conn.execute_batch("COMMIT")?;
-        Ok(generation)
-    });
-    if committed.is_err() && !conn.is_autocommit() {
-        drop(conn.execute_batch("ROLLBACK"));
-    }
-    Ok((conn, unsigned(committed?)))
+    let created = create(&conn, store, boot);
+    file::undo_if_failed(
+        &conn,
+        created.and_then(|()| Ok(conn.execute_batch("COMMIT")?)),
+    )?;
+    Ok(conn)
 }
 
-/// Creates the tables and returns the generation for this start of the machine.
-fn create(conn: &Connection, boot: &str) -> SqliteResult<i64> {
+fn connect(path: &Path) -> SqliteResult<Connection> {
+    let conn = file::connect(path, Access::ReadWrite)?;
+    conn.busy_timeout(Duration::ZERO)?;
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    // Removed events are overwritten.
+    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    Ok(conn)
+}
+
+/// Creates the tables, and a generation for this start of the machine.
+fn create(conn: &Connection, store: &Path, boot: &str) -> SqliteResult<()> {
+    let format: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if format != FORMAT {
+        for table in ["generation", "session", "event"] {
+            conn.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
+    }
     conn.pragma_update(None, "application_id", APPLICATION)?;
+    conn.pragma_update(None, "user_version", FORMAT)?;
     conn.execute_batch(SCHEMA)?;
     let last: Option<(i64, String)> = conn
         .query_row("SELECT number, boot FROM generation", [], |row| {
@@ -121,30 +221,117 @@ fn create(conn: &Connection, boot: &str) -> SqliteResult<i64> {
         })
         .optional()?;
     match last {
-        Some((number, last)) if last == boot => Ok(number),
-        Some((number, _)) => {
+        Some((_, last)) if last == boot => {}
+        Some(_) => {
+            // The last events may be lost, and their numbers would be given again.
             conn.execute(
-                "UPDATE generation SET number = ?1, boot = ?2",
-                params![number + 1, boot],
+                "UPDATE generation SET number = number + 1, boot = ?1",
+                [boot],
             )?;
-            Ok(number + 1)
+            conn.execute(
+                "UPDATE session SET generation = (SELECT number FROM generation)",
+                [],
+            )?;
         }
         None => {
-            conn.execute("INSERT INTO generation VALUES (1, ?1)", [boot])?;
-            Ok(1)
+            // Clients may have numbers of a log that was removed.
+            let number = if has_sessions(store) { millis() } else { 1 };
+            conn.execute(
+                "INSERT INTO generation VALUES (?1, ?2)",
+                params![number, boot],
+            )?;
         }
+    }
+    Ok(())
+}
+
+/// Returns whether a store has sessions, or cannot be read.
+fn has_sessions(store: &Path) -> bool {
+    if !store.exists() {
+        return false;
+    }
+    let conn = file::open_reader(store, BUSY, Access::ReadWrite);
+    let found = conn.ok().and_then(|conn| {
+        let found = conn.query_row("SELECT EXISTS (SELECT 1 FROM session)", [], |row| {
+            row.get(0)
+        });
+        found.ok()
+    });
+    found.unwrap_or(true)
+}
+
+/// Returns a number that is greater than the generations of an earlier file.
+fn millis() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(1, |now| i64::try_from(now.as_millis()).unwrap_or(1))
+}
+
+/// Removes the log of a session that its store no longer has; blocks.
+///
+/// # Errors
+/// Returns an error if the log cannot be changed. A damaged log is removed.
+pub(super) fn forget(store: &Path, session: &str) -> Result<(), StoreError> {
+    let path = &path_of(store);
+    if !path.exists() {
+        return Ok(());
+    }
+    let forgotten = || -> SqliteResult<()> {
+        let conn = connect(path)?;
+        with_busy_retry(BUSY, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        let deleted = event_rows::delete(&conn, session);
+        let deleted = deleted.and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+        file::undo_if_failed(&conn, deleted)?;
+        file::empty_log(&conn);
+        Ok(())
+    };
+    match forgotten().map_err(|error| error.into_store_error(path)) {
+        Err(StoreError::Damaged(_)) => remove(store),
+        other => other,
+    }
+}
+
+/// Removes the log of a store. Processes that use it create it anew.
+///
+/// # Errors
+/// Returns an error if a file cannot be removed.
+pub(super) fn remove(store: &Path) -> Result<(), StoreError> {
+    for suffix in FILES {
+        let path = file::beside(&path_of(store), suffix);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(super::error::file(&path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the fault of a damaged log; blocks.
+pub(super) fn fault(store: &Path) -> Option<String> {
+    let path = &path_of(store);
+    if !path.exists() {
+        return None;
+    }
+    let checked = || -> Result<String, StoreError> {
+        let access = file::marked_read_only(path).unwrap_or(Access::ReadWrite);
+        let conn = file::open_reader(path, BUSY, access)?;
+        let found = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+        found.map_err(|error| super::error::database(path, error))
+    };
+    match checked() {
+        Ok(found) if found == "ok" => None,
+        Ok(found) => Some(found),
+        Err(error) => Some(error.to_string()),
     }
 }
 
 impl EventLog for SqliteEventLog {
-    fn generation(&self) -> u64 {
-        self.generation
-    }
-
     fn position<'a>(&'a self, session: &'a str) -> StoreResult<'a, LogPosition> {
-        let session = session.to_owned();
-        self.readers
-            .ask(move |conn| Ok(row_of(conn, &session)?.position))
+        Box::pin(self.run(OpenLog::readers, || {
+            let session = session.to_owned();
+            move |conn| event_rows::position(conn, &session)
+        }))
     }
 
     fn append<'a>(
@@ -152,8 +339,11 @@ impl EventLog for SqliteEventLog {
         session: &'a str,
         batch: EventBatch,
     ) -> StoreResult<'a, Option<LogPosition>> {
-        let session = session.to_owned();
-        self.writer.ask(move |conn| append(conn, &session, &batch))
+        let batch = Arc::new(batch);
+        Box::pin(self.run(OpenLog::writer, move || {
+            let (session, batch) = (session.to_owned(), Arc::clone(&batch));
+            move |conn| event_rows::append(conn, &session, &batch)
+        }))
     }
 
     fn since<'a>(
@@ -162,9 +352,10 @@ impl EventLog for SqliteEventLog {
         after: u64,
         limit: usize,
     ) -> StoreResult<'a, EventPage> {
-        let session = session.to_owned();
-        self.readers
-            .ask(move |conn| since(conn, &session, after, limit))
+        Box::pin(self.run(OpenLog::readers, move || {
+            let session = session.to_owned();
+            move |conn| event_rows::since(conn, &session, after, limit)
+        }))
     }
 
     fn first_after_entry<'a>(
@@ -172,150 +363,45 @@ impl EventLog for SqliteEventLog {
         session: &'a str,
         entry: u64,
     ) -> StoreResult<'a, Option<u64>> {
-        let session = session.to_owned();
-        self.readers.ask(move |conn| {
-            let first: Option<i64> = conn
-                .prepare_cached("SELECT min(seq) FROM event WHERE session = ?1 AND entry > ?2")?
-                .query_row(params![session, signed(entry)], |row| row.get(0))?;
-            Ok(first.map(unsigned))
-        })
+        Box::pin(self.run(OpenLog::readers, move || {
+            let session = session.to_owned();
+            move |conn| event_rows::first_after_entry(conn, &session, entry)
+        }))
     }
 
     fn trim(&self, before: Timestamp) -> StoreResult<'_, u64> {
-        self.writer.ask(move |conn| trim(conn, before))
+        Box::pin(self.run(OpenLog::writer, move || {
+            move |conn| event_rows::trim(conn, before)
+        }))
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, ()> {
-        let session = session.to_owned();
-        self.writer.ask(move |conn| {
-            conn.execute("DELETE FROM event WHERE session = ?1", [&session])?;
-            conn.execute("DELETE FROM session WHERE id = ?1", [&session])?;
-            Ok(())
+        Box::pin(async move {
+            let deleted = self.run(OpenLog::writer, || {
+                let session = session.to_owned();
+                move |conn| event_rows::delete(conn, &session)
+            });
+            deleted.await
         })
     }
-}
 
-/// The row of a session.
-#[derive(Clone, Copy, Debug, Default)]
-struct SessionRow {
-    position: LogPosition,
-    removed: u64,
-}
-
-fn row_of(conn: &Connection, session: &str) -> SqliteResult<SessionRow> {
-    let found = conn
-        .prepare_cached(
-            "SELECT seq, accepted, settled, cursor, removed FROM session WHERE id = ?1",
-        )?
-        .query_row([session], |row| {
-            let number = |at| row.get::<_, i64>(at).map(unsigned);
-            let mut position = LogPosition::default()
-                .with_accepted(number(1)?)
-                .with_outcome(number(3)?, number(2)?);
-            position.seq = number(0)?;
-            Ok(SessionRow {
-                position,
-                removed: number(4)?,
-            })
-        })
-        .optional()?;
-    Ok(found.unwrap_or_default())
-}
-
-fn append(
-    conn: &Connection,
-    session: &str,
-    batch: &EventBatch,
-) -> Result<Option<LogPosition>, SqliteError> {
-    let mut position = row_of(conn, session)?.position;
-    if let Some((from, to)) = &batch.progress {
-        if !position.is_level_with(from) {
-            return Ok(None);
-        }
-        let seq = position.seq;
-        position = *to;
-        position.seq = seq;
+    fn sessions(&self) -> StoreResult<'_, Vec<String>> {
+        Box::pin(self.run(OpenLog::readers, || event_rows::sessions))
     }
-    let mut insert = conn.prepare_cached(
-        "INSERT INTO event (session, seq, entry, at, text) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
-    for (entry, text) in &batch.events {
-        position.seq += 1;
-        let at = signed(batch.now.0);
-        insert.execute(params![
-            session,
-            signed(position.seq),
-            signed(*entry),
-            at,
-            &**text
-        ])?;
-    }
-    let LogPosition {
-        seq,
-        accepted,
-        settled,
-        cursor,
-        ..
-    } = position;
-    conn.prepare_cached(
-        "INSERT INTO session (id, seq, accepted, settled, cursor, removed)
-         VALUES (?1, ?2, ?3, ?4, ?5, 0)
-         ON CONFLICT (id) DO UPDATE SET seq = ?2, accepted = ?3, settled = ?4, cursor = ?5",
-    )?
-    .execute(params![
-        session,
-        signed(seq),
-        signed(accepted),
-        signed(settled),
-        signed(cursor)
-    ])?;
-    Ok(Some(position))
-}
 
-fn since(conn: &Connection, session: &str, after: u64, limit: usize) -> SqliteResult<EventPage> {
-    let removed = row_of(conn, session)?.removed;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut statement = conn.prepare_cached(
-        "SELECT seq, entry, text FROM event WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-    )?;
-    let events = statement.query_map(params![session, signed(after), limit], |row| {
-        Ok(LoggedEvent {
-            seq: unsigned(row.get(0)?),
-            entry: unsigned(row.get(1)?),
-            text: Arc::from(row.get::<_, String>(2)?),
+    fn foreign_changes(&self) -> StoreResult<'_, u64> {
+        Box::pin(async move {
+            let count = u64::from(self.current().count) << 32;
+            // A connection counts the changes by others. All changes of this process are the
+            // writer's.
+            let version = self.run(OpenLog::writer, || {
+                |conn| {
+                    let version: i64 =
+                        conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
+                    Ok(version.unsigned_abs())
+                }
+            });
+            Ok(count + version.await?)
         })
-    })?;
-    let events = events.collect::<Result<_, _>>()?;
-    Ok(EventPage { events, removed })
-}
-
-/// Removes old events from the beginning of each log.
-fn trim(conn: &Connection, before: Timestamp) -> SqliteResult<u64> {
-    let before = signed(before.0);
-    conn.execute(
-        "UPDATE session SET removed = max(removed, coalesce((
-            SELECT max(event.seq) FROM event
-            WHERE event.session = session.id AND event.at < ?1 AND event.entry <= session.settled
-              AND event.seq < coalesce((
-                SELECT min(open.seq) FROM event AS open
-                WHERE open.session = session.id
-                  AND (open.entry > session.settled OR open.at >= ?1)), event.seq + 1)), 0))
-         WHERE id IN (SELECT DISTINCT session FROM event WHERE at < ?1)",
-        [before],
-    )?;
-    let removed = conn.execute(
-        "DELETE FROM event WHERE at < ?1
-         AND seq <= (SELECT removed FROM session WHERE id = event.session)",
-        [before],
-    )?;
-    Ok(removed as u64)
-}
-
-/// Returns a position as the database stores it.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
+    }
 }

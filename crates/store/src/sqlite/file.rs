@@ -29,6 +29,8 @@ const PAGES_AT: usize = 28;
 /// Another process may be writing its first bytes.
 const LOOKS: u32 = 20;
 const GLANCE: Duration = Duration::from_millis(5);
+/// The maximum wait for others that read the write-ahead log.
+const EMPTYING: Duration = Duration::from_secs(1);
 /// The pause between attempts while another process writes to the file.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -108,6 +110,8 @@ pub(super) fn open(
         conn.pragma_update(None, "synchronous", "FULL")?;
         conn.pragma_update(None, "fullfsync", true)?;
         conn.pragma_update(None, "journal_size_limit", 4 << 20)?;
+        // What is removed is overwritten, also what a turn needed only while it ran.
+        conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
         if let Some(pages) = pages {
             conn.pragma_update_and_check(None, "max_page_count", pages.to_string(), |_| Ok(()))?;
         }
@@ -235,6 +239,22 @@ pub(super) fn with_busy_retry<T>(
             Err(error) if is_busy(&error) && begun.elapsed() < busy_timeout => thread::sleep(PAUSE),
             result => return result.map_err(SqliteError::from),
         }
+    }
+}
+
+/// Copies the write-ahead log to the file and empties it.
+///
+/// It has earlier contents of the pages. It is left if others read all the time.
+pub(super) fn empty_log(conn: &Connection) {
+    let begun = Instant::now();
+    loop {
+        let emptied = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        });
+        if matches!(emptied, Ok(0)) || begun.elapsed() > EMPTYING {
+            return;
+        }
+        thread::sleep(PAUSE);
     }
 }
 

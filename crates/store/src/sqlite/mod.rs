@@ -5,6 +5,7 @@ mod column;
 mod copy;
 mod error;
 mod event_log;
+mod event_rows;
 mod file;
 mod fork;
 mod inbox;
@@ -33,6 +34,7 @@ pub use self::event_log::SqliteEventLog;
 pub use self::mend::{is_session_store, mend_schema};
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logue_harness::Timestamp;
@@ -187,6 +189,21 @@ impl SqliteStore {
                 self.path.display()
             ))))),
         }
+    }
+
+    /// Runs an operation after which the log beside the file has no earlier contents.
+    fn erase<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        let erased = self.writer.as_ref().map(Queue::erased);
+        self.write(move |conn| {
+            let result = operation(conn);
+            if let (Ok(_), Some(erased)) = (&result, erased) {
+                erased.store(true, Ordering::Relaxed);
+            }
+            result
+        })
     }
 
     fn read<T: Send + 'static>(
@@ -409,8 +426,13 @@ impl Store for SqliteStore {
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
-        let session = session.to_owned();
-        self.write(move |conn| session::delete(conn, &session))
+        let (session, path) = (session.to_owned(), self.path.clone());
+        self.erase(move |conn| {
+            let is_deleted = session::delete(conn, &session)?;
+            // The events repeat the session. Without it, they are of a removal that failed.
+            event_log::forget(&path, &session)?;
+            Ok(is_deleted)
+        })
     }
 
     fn prune<'a>(
@@ -419,8 +441,14 @@ impl Store for SqliteStore {
         unchanged_since: Timestamp,
         busy_too: bool,
     ) -> StoreResult<'a, bool> {
-        let session = session.to_owned();
-        self.write(move |conn| session::prune(conn, &session, unchanged_since, busy_too))
+        let (session, path) = (session.to_owned(), self.path.clone());
+        self.erase(move |conn| {
+            let is_deleted = session::prune(conn, &session, unchanged_since, busy_too)?;
+            if is_deleted {
+                event_log::forget(&path, &session)?;
+            }
+            Ok(is_deleted)
+        })
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {
@@ -432,12 +460,27 @@ impl Store for SqliteStore {
 
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         let (session, path) = (session.map(str::to_owned), self.path.clone());
-        self.read(move |conn| verify::verify(conn, &path, session.as_deref()))
+        self.read(move |conn| {
+            let mut report = verify::verify(conn, &path, session.as_deref())?;
+            if session.is_none()
+                && let Some(problem) = event_log::fault(&path)
+            {
+                report.faults.push(IntegrityFault::new("events", problem));
+            }
+            Ok(report)
+        })
     }
 
     fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport> {
         let path = self.path.clone();
-        self.write(move |conn| repair::repair(conn, &path, now))
+        self.write(move |conn| {
+            let mut report = repair::repair(conn, &path, now)?;
+            if event_log::fault(&path).is_some() {
+                event_log::remove(&path)?;
+                report.rebuilt.push("events".to_owned());
+            }
+            Ok(report)
+        })
     }
 
     fn quarantine(

@@ -8,6 +8,7 @@
 //! own, and a read sees all writes that were confirmed before it began.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,7 +19,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::{SqliteResult, database, file};
-use super::file::{Access, Identity, open_reader, undo_if_failed, with_busy_retry};
+use super::file::{Access, Identity, empty_log, open_reader, undo_if_failed, with_busy_retry};
 
 /// The maximum number of requests that share a transaction.
 const BATCH: usize = 256;
@@ -50,6 +51,8 @@ pub(super) struct Queue {
     sender: Option<Sender<Box<dyn Job>>>,
     threads: Vec<JoinHandle<()>>,
     path: PathBuf,
+    /// Set if the log beside the file must be emptied after the current transaction.
+    erased: Arc<AtomicBool>,
 }
 
 impl Queue {
@@ -60,8 +63,10 @@ impl Queue {
         busy_timeout: Duration,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel();
+        let erased = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             conn,
+            erased: Arc::clone(&erased),
             identity: Identity::from_path(path)?,
             path: path.to_owned(),
             busy_timeout,
@@ -71,6 +76,7 @@ impl Queue {
             sender: Some(sender),
             threads: vec![thread],
             path: path.to_owned(),
+            erased,
         })
     }
 
@@ -94,7 +100,15 @@ impl Queue {
             sender: Some(sender),
             threads,
             path: path.to_owned(),
+            erased: Arc::default(),
         })
+    }
+
+    /// Returns the flag that an operation sets to empty the log beside the file.
+    ///
+    /// The log has earlier contents of the pages. It is emptied before the operation is confirmed.
+    pub(super) fn erased(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.erased)
     }
 
     /// Queues a request on the first poll, and completes with its result.
@@ -181,6 +195,7 @@ fn start(
 /// The state of the writer thread.
 struct Writer {
     conn: Connection,
+    erased: Arc<AtomicBool>,
     identity: Identity,
     path: PathBuf,
     busy_timeout: Duration,
@@ -210,6 +225,9 @@ impl Writer {
                 .write(&mut batch)
                 .err()
                 .map(|error| error.into_store_error(&self.path));
+            if self.erased.swap(false, Ordering::Relaxed) {
+                empty_log(&self.conn);
+            }
             for job in batch {
                 job.answer(failure.clone());
             }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_harness::SystemClock;
 use logue_harness::events::{EventLog, MemoryEventLog};
+use logue_harness::{Clock as _, SystemClock};
 use logue_server::{AccessTokens as _, ChatServer, ChatServerOptions};
 use logue_store::SqliteEventLog;
 use tokio::net::TcpListener;
@@ -114,7 +114,9 @@ fn event_log(store: &StoreArgs, settings: &Settings) -> Result<Arc<dyn EventLog>
     let url = url(store, settings);
     let file = url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
     let Some(file) = file.filter(|file| !file.is_empty()) else {
-        return Ok(Arc::new(MemoryEventLog::new()));
+        return Ok(Arc::new(MemoryEventLog::with_generation(
+            SystemClock.now().0,
+        )));
     };
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let log = SqliteEventLog::beside(Path::new(file), boot.trim());
