@@ -89,6 +89,7 @@ macro_rules! layer {
 layer! {
     enqueue(session: &'a str, entry: NewEntry) -> EnqueueResult;
     entry(session: &'a str, entry: u64) -> Option<InboxEntry>;
+    entry_with_key(session: &'a str, key: &'a str) -> Option<InboxEntry>;
     inbox(session: &'a str) -> Vec<InboxEntry>;
     request_cancel(session: &'a str, mode: CancelMode) -> bool;
     acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;

@@ -112,6 +112,13 @@ pub trait Store: Send + Sync {
     /// An entry of the inbox, settled or not.
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>>;
 
+    /// Returns the entry to which a key leads, settled or not.
+    fn entry_with_key<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a str,
+    ) -> StoreResult<'a, Option<InboxEntry>>;
+
     /// The entries that are not settled, the next one first.
     fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>>;
 

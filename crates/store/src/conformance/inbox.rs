@@ -92,7 +92,21 @@ pub(super) async fn a_key_is_put_once(store: SharedStore) -> Checked {
     let put = store.enqueue("s", keyed("second", "k2")).await?;
     same("another key again", put, accepted(3, false, 1))?;
     let key = store.entry("s", 3).await?.and_then(|entry| entry.key);
-    same("the key of the entry", key.as_deref(), Some("k2"))
+    same("the key of the entry", key.as_deref(), Some("k2"))?;
+    for (session, key, expected) in [
+        ("s", "k", Some(1)),
+        ("s", "k2", Some(3)),
+        ("s", "k3", None),
+        ("other", "k", None),
+    ] {
+        let found = store.entry_with_key(session, key).await?;
+        same(
+            "the entry of a key",
+            found.map(|found| found.entry),
+            expected,
+        )?;
+    }
+    Ok(())
 }
 
 pub(super) async fn a_key_is_bound_to_its_hash(store: SharedStore) -> Checked {
@@ -158,7 +172,13 @@ pub(super) async fn a_settled_entry_is_retried_once(store: SharedStore) -> Check
     let put = store.enqueue("s", again(3, None)).await?;
     same("the last entry again", put, EnqueueResult::Superseded)?;
     let key = store.entry("s", 4).await?.and_then(|entry| entry.key);
-    same("its key", key.as_deref(), Some("k"))
+    same("its key", key.as_deref(), Some("k"))?;
+    let found = store.entry_with_key("s", "k").await?;
+    same(
+        "the entry of the key",
+        found.map(|found| found.entry),
+        Some(4),
+    )
 }
 
 pub(super) async fn a_turn_that_goes_on_keeps_its_invocation(store: SharedStore) -> Checked {

@@ -246,6 +246,20 @@ pub(super) fn entry(
     Ok(found)
 }
 
+pub(super) fn entry_with_key(
+    conn: &Connection,
+    session: &str,
+    key: &str,
+) -> SqliteResult<Option<InboxEntry>> {
+    let Some(head) = session::find(conn, session)? else {
+        return Ok(None);
+    };
+    match with_key(conn, &head, key)? {
+        Some((found, _)) => entry(conn, session, found),
+        None => Ok(None),
+    }
+}
+
 pub(super) fn inbox(conn: &Connection, session: &str) -> SqliteResult<Vec<InboxEntry>> {
     let Some(head) = session::find(conn, session)? else {
         return Ok(Vec::new());

@@ -228,6 +228,15 @@ impl Store for SqliteStore {
         self.read(move |conn| inbox::entry(conn, &session, entry))
     }
 
+    fn entry_with_key<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a str,
+    ) -> StoreResult<'a, Option<InboxEntry>> {
+        let (session, key) = (session.to_owned(), key.to_owned());
+        self.read(move |conn| inbox::entry_with_key(conn, &session, &key))
+    }
+
     fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
         let session = session.to_owned();
         self.read(move |conn| inbox::inbox(conn, &session))

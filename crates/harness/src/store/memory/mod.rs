@@ -90,6 +90,19 @@ impl Store for MemoryStore {
         })
     }
 
+    fn entry_with_key<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a str,
+    ) -> StoreResult<'a, Option<InboxEntry>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .and_then(|session| session.entry(session.entry_of(key)?)))
+        })
+    }
+
     fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
         self.with(move |data| {
             Ok(data

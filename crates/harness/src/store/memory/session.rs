@@ -66,6 +66,11 @@ impl Session {
         }
     }
 
+    /// Returns the number of the entry to which a key leads.
+    pub(super) fn entry_of(&self, key: &str) -> Option<u64> {
+        self.keys.get(key).copied()
+    }
+
     /// Puts an entry, or refuses it. `is_signalled` says whether the entry to retry is a signal.
     pub(super) fn enqueue(&mut self, entry: NewEntry, is_signalled: bool) -> EnqueueResult {
         let known = entry.key.as_ref().and_then(|key| self.keys.get(key));
