@@ -47,8 +47,8 @@ pub use agents::code_agent::{Agent, AgentBuilder, AgentError};
 pub use agents::response_cache::ResponseCache;
 pub use agents::run_agent::{AGENT_DEPTH_HELP, too_deep};
 pub use permission::approval::{
-    APPROVAL, CONNECTION, DECIDED_BY, NOTE, approval_payload, check_approval, deadline, is_pending,
-    rename_pending,
+    APPROVAL, CONNECTION, DECIDED_BY, NOTE, approval_payload, check_approval, deadline,
+    deadline_after, is_pending, rename_pending,
 };
 pub use permission::approver::{ApprovalRequest, ApprovalResponse, Approver};
 pub use permission::audit::{

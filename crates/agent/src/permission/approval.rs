@@ -17,7 +17,7 @@ use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
 use logue_message::{CallKind, ChatMessage, Role, ToolCall};
 use logue_source::{escape_json, escape_unambiguous};
-use logue_tools::Preview;
+use logue_tools::{Preview, Toolbox};
 use serde_json::{Map, Value, json};
 
 use crate::permission::audit::AUDIT_FAILED;
@@ -205,6 +205,7 @@ pub(crate) fn descriptor(
     n: u64,
     waiting: &[&PendingCall],
     permissions: &Permissions,
+    toolbox: &Toolbox,
 ) -> SignalDescriptor {
     let calls: Vec<Value> = waiting
         .iter()
@@ -218,6 +219,9 @@ pub(crate) fn descriptor(
             }
             if let Some(fingerprint) = &gated.fingerprint {
                 question["fingerprint"] = json!(fingerprint);
+            }
+            if let Some(tool) = toolbox.get(&call.name) {
+                question["parameters"] = tool.definition().parameters.clone();
             }
             if gated.redacted {
                 question["redacted"] = json!(true);
@@ -268,8 +272,15 @@ fn signal_id(invocation: &str, n: u64) -> String {
 
 /// Returns the time at which a pending decision expires, or `None` if it never does.
 pub fn deadline(waiting: &Suspension) -> Option<Timestamp> {
-    let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?.as_u64()?;
-    Some(waiting.since.after(Duration::from_secs(seconds)))
+    deadline_after(waiting.metadata.as_ref(), waiting.since)
+}
+
+/// Returns the time at which a decision expires that has been pending since a time.
+///
+/// `metadata` is that of the descriptor. `None` if the decision never expires.
+pub fn deadline_after(metadata: Option<&Value>, since: Timestamp) -> Option<Timestamp> {
+    let seconds = metadata?.get(TIMEOUT)?.as_u64()?;
+    Some(since.after(Duration::from_secs(seconds)))
 }
 
 /// Returns the payload of a signal that approves, or denies, every pending call.

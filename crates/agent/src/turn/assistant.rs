@@ -174,14 +174,14 @@ impl Assistant {
         // The turn enforces the request limit; the engine's step limit must be higher.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
-        let permissions = Arc::new(self.permissions.clone());
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
             redaction,
             dropped_images: AtomicUsize::new(0),
         });
-        let (model, gate, tools) = (Arc::clone(&shared), Arc::clone(&shared), shared);
+        let (model, gate) = (Arc::clone(&shared), Arc::clone(&shared));
+        let (ask, tools) = (Arc::clone(&shared), shared);
         GraphBuilder::for_events(schema)
             .max_steps(steps)
             .add_node_fn(MODEL, move |ctx: NodeContext<TurnEvent>| {
@@ -201,8 +201,8 @@ impl Assistant {
             })
             .add_node_fn(ASK, move |ctx: NodeContext<TurnEvent>| {
                 budget.suspended(ctx.invocation_id());
-                let permissions = Arc::clone(&permissions);
-                async move { ask_person(&ctx, &permissions).await }
+                let shared = Arc::clone(&ask);
+                async move { shared.ask_person(&ctx).await }
             })
             .add_node_fn(TOOLS, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&tools);
@@ -436,6 +436,21 @@ impl Shared {
             .with(MESSAGES, vec![pending]))
     }
 
+    /// Runs the node `approval`: suspends until a person has decided.
+    async fn ask_person(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
+        let calls = calls(ctx.state())?;
+        let waiting: Vec<_> = calls
+            .iter()
+            .filter(|gated| gated.decision.permission == Permission::Ask)
+            .collect();
+        let progress = Progress::from_state(ctx.state(), ctx.invocation_id());
+        let (id, n) = (ctx.invocation_id(), progress.approvals);
+        let router = self.router.current().await;
+        let permissions = &self.assistant.permissions;
+        let descriptor = descriptor(id, n, &waiting, permissions, router.toolbox());
+        match ctx.suspend(descriptor).await {}
+    }
+
     /// Runs the node `tools`: executes the permitted calls and refuses the others.
     async fn run_tools(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
@@ -608,22 +623,6 @@ impl Shared {
             outcome
         })
     }
-}
-
-/// Runs the node `approval`: suspends until a person has decided.
-async fn ask_person(
-    ctx: &NodeContext<TurnEvent>,
-    permissions: &Permissions,
-) -> Result<Update, NodeError> {
-    let calls = calls(ctx.state())?;
-    let waiting: Vec<_> = calls
-        .iter()
-        .filter(|gated| gated.decision.permission == Permission::Ask)
-        .collect();
-    let progress = Progress::from_state(ctx.state(), ctx.invocation_id());
-    let id = ctx.invocation_id();
-    let descriptor = descriptor(id, progress.approvals, &waiting, permissions);
-    match ctx.suspend(descriptor).await {}
 }
 
 fn turn_event(event: ModelEvent) -> Option<TurnEvent> {
