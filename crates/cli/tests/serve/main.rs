@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod access;
+mod ag_ui;
 mod client;
 mod completions;
 mod documented;

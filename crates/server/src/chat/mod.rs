@@ -1,6 +1,7 @@
 //! Chats over HTTP: sessions, events, decisions, and an OpenAI-compatible endpoint.
 
 mod access;
+mod ag_ui;
 mod agents;
 mod api;
 mod branches;
@@ -22,6 +23,7 @@ mod sessions;
 mod signals;
 mod sse;
 mod supervisor;
+mod time;
 mod turn_events;
 mod turns;
 mod visible;

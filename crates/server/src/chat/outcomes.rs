@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::hub::SessionHub;
 use super::public_error::public_detail;
 use super::turn_events::event_text;
-use super::visible::{visible_json, visible_signal};
+use super::visible::{visible_json, visible_waiting};
 
 /// The number of outcomes that are read at once.
 const PAGE: usize = 16;
@@ -150,8 +150,8 @@ fn with_end(outcome: &StoredOutcome, mut data: Value) -> Arc<str> {
         OutcomeKind::Completed => "turn.completed",
         OutcomeKind::Suspended => {
             let id = body.get("signal_id").and_then(Value::as_str);
-            let signal = visible_signal(id.unwrap_or_default(), body.get("metadata"));
-            data["signal"] = signal;
+            let (id, metadata) = (id.unwrap_or_default(), body.get("metadata"));
+            data["signal"] = visible_waiting(id, metadata, outcome.at);
             "turn.suspended"
         }
         _ => {

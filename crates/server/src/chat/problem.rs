@@ -77,6 +77,18 @@ impl Problem {
         body
     }
 
+    /// Returns the problem of a failed turn as the log of its session has it.
+    pub(crate) fn of_logged(error: &Value) -> Self {
+        let text = |name: &str| error.get(name).and_then(Value::as_str);
+        let bucket = text("bucket").and_then(ErrorBucket::parse);
+        let bucket = bucket.unwrap_or(ErrorBucket::SessionTerminating);
+        let detail = text("message").unwrap_or("the turn failed").to_owned();
+        let mut problem = Self::of_bucket(bucket, text("code").unwrap_or("internal"), detail);
+        let wait = error.get("retry_after_seconds").and_then(Value::as_u64);
+        problem.retry_after = wait.or(problem.retry_after);
+        problem
+    }
+
     fn of_bucket(bucket: ErrorBucket, code: &str, detail: String) -> Self {
         let status = match (code, bucket) {
             ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use super::api::Api;
 use super::problem::Problem;
 use super::route_table::RouteTable;
-use super::{agents, branches, completions, events, openapi, send, sessions, signals};
+use super::{ag_ui, agents, branches, completions, events, openapi, send, sessions, signals};
 
 /// Returns the routes of the server.
 pub(crate) fn routes(api: Api) -> Router {
@@ -26,6 +26,7 @@ fn table() -> RouteTable {
         .get("/docs", openapi::docs)
         .get("/v1/agents", agents::list)
         .get("/v1/models", completions::models)
+        .post("/v1/ag-ui/{agent}", ag_ui::run)
         .post("/v1/chat/completions", completions::create)
         .get("/v1/sessions", sessions::list)
         .get("/v1/sessions/{session}", sessions::show)

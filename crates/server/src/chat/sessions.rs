@@ -12,7 +12,7 @@ use super::api::{Api, require};
 use super::extract::{PathOf, QueryOf};
 use super::problem::Problem;
 use super::sse::EventId;
-use super::visible::{visible_json, visible_signal};
+use super::visible::{visible_json, visible_suspension};
 
 /// The default number of sessions or messages of a page.
 const PAGE: usize = 100;
@@ -95,9 +95,7 @@ pub(crate) async fn show(
     };
     let waiting = api.store().suspensions(filter).await?;
     let waiting = waiting.iter();
-    body["signals"] = waiting
-        .map(|waiting| visible_signal(&waiting.signal_id, waiting.metadata.as_ref()))
-        .collect();
+    body["signals"] = waiting.map(visible_suspension).collect();
     Ok(Json(body))
 }
 

@@ -17,7 +17,7 @@ use super::extract::PathOf;
 use super::problem::Problem;
 use super::send::respond;
 use super::turns::TurnOrigin;
-use super::visible::visible_signal;
+use super::visible::visible_suspension;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,10 +136,9 @@ async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Suspension, Pr
 }
 
 fn shown(waiting: &Suspension) -> Value {
-    let mut signal = visible_signal(&waiting.signal_id, waiting.metadata.as_ref());
+    let mut signal = visible_suspension(waiting);
     signal["session"] = json!(waiting.session);
     signal["invocation_id"] = json!(waiting.invocation_id);
-    signal["since"] = json!(waiting.since.0);
     signal["status"] = json!(match waiting.status {
         SuspensionStatus::Suspended => "waiting",
         SuspensionStatus::Signalled => "decided",

@@ -3,8 +3,10 @@
 //! Reasoning, and messages of the roles `system` and `developer`, are hidden (OpenChatML 2.2 §6).
 //! Every outlet of the server takes messages from here.
 
-use logue_agent::CONNECTION;
+use logue_agent::{CONNECTION, deadline_after};
 use logue_graph::SignalDescriptor;
+use logue_harness::Timestamp;
+use logue_harness::store::Suspension;
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
@@ -50,6 +52,25 @@ pub(crate) fn visible_signal(signal_id: &str, metadata: Option<&Value>) -> Value
         }
     }
     Value::Object(signal)
+}
+
+/// Returns a signal for which a turn has waited since a time.
+pub(crate) fn visible_waiting(
+    signal_id: &str,
+    metadata: Option<&Value>,
+    since: Timestamp,
+) -> Value {
+    let mut signal = visible_signal(signal_id, metadata);
+    signal["since"] = json!(since.0);
+    if let Some(at) = deadline_after(metadata, since) {
+        signal["expires_at"] = json!(at.0);
+    }
+    signal
+}
+
+/// Returns the signal of a suspended turn as clients receive it.
+pub(crate) fn visible_suspension(waiting: &Suspension) -> Value {
+    visible_waiting(&waiting.signal_id, waiting.metadata.as_ref(), waiting.since)
 }
 
 /// Returns the signal of a descriptor as clients receive it.

@@ -1,6 +1,6 @@
 //! The operations of other APIs that the server offers.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::operation::{ErrorForm, Operation};
 use crate::chat::access::TokenScope;
@@ -72,5 +72,22 @@ pub(super) fn operations() -> Vec<Operation> {
         .problem(404, "agent_not_found")
         .problem(404, "session_not_found")
         .problem(409, "agent_differs"),
+        ag_ui(&text),
     ]
+}
+
+fn ag_ui(text: &Value) -> Operation {
+    Operation::new(
+        "AG-UI",
+        "post",
+        "/v1/ag-ui/{agent}",
+        "runAgent",
+        "Runs an agent; `resume` requires the scope `approve`, and no message `read`",
+    )
+    .scope(TokenScope::Send)
+    .body(&json!({"$ref": "#/components/schemas/RunInput"}), true)
+    .answer_in(200, "The events of the run.", "text/event-stream", text)
+    .problem(404, "agent_not_found")
+    .problem(404, "session_not_found")
+    .problem(409, "agent_differs")
 }

@@ -75,6 +75,24 @@ fn requests() -> Value {
                 "decided_by": {"type": ["string", "null"]},
             },
         },
+        "RunInput": {
+            "type": "object",
+            "description": "The input of AG-UI 1.0. Fields that are not listed have no effect.",
+            "required": ["threadId", "runId", "messages"],
+            "properties": {
+                "threadId": {"type": "string", "minLength": 1},
+                "runId": {"type": "string", "minLength": 1, "maxLength": 255},
+                "messages": {"type": "array", "items": {"type": "object"}},
+                "resume": {"type": ["array", "null"], "items": {
+                    "type": "object",
+                    "required": ["interruptId", "status"],
+                    "properties": {
+                        "interruptId": {"type": "string"},
+                        "status": {"enum": ["resolved", "cancelled"]},
+                        "payload": {},
+                    }}},
+            },
+        },
         "ChatCompletionRequest": {
             "type": "object",
             "required": ["model", "messages"],

@@ -1,0 +1,199 @@
+//! Events of a turn's log as events of AG-UI.
+
+use std::collections::BTreeSet;
+
+use logue_message::{ChatMessage, Role};
+use serde_json::{Value, json};
+
+use super::messages::shown;
+
+/// The end of a turn.
+pub(super) enum TurnEnd {
+    Completed,
+    /// The turn waits for this signal.
+    Suspended(Value),
+    /// The error, as the log has it.
+    Failed(Value),
+}
+
+/// Maps the logged events of one turn to events of AG-UI.
+///
+/// The same log gives the same events. Reasoning is only marked by its beginning and its end.
+pub(super) struct TurnMapping {
+    entry: u64,
+    /// The number of requests to the model.
+    requests: usize,
+    /// Whether the current answer has an open text.
+    in_text: bool,
+    /// Whether the current answer has an open reasoning.
+    in_reasoning: bool,
+    /// The number of completed answers.
+    answers: usize,
+    /// The calls whose results were sent.
+    results: BTreeSet<String>,
+    /// Whether the client has a text that is not part of the history.
+    pub(super) is_dirty: bool,
+}
+
+impl TurnMapping {
+    pub(super) fn new(entry: u64) -> Self {
+        Self {
+            entry,
+            requests: 0,
+            in_text: false,
+            in_reasoning: false,
+            answers: 0,
+            results: BTreeSet::new(),
+            is_dirty: false,
+        }
+    }
+
+    /// Appends what the client receives for a logged event. Returns the end of the turn.
+    pub(super) fn map(&mut self, event: &Value, sent: &mut Vec<Value>) -> Option<TurnEnd> {
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "answer.started" => {
+                self.close(sent);
+                self.requests += 1;
+            }
+            "answer.thinking" if !self.in_reasoning => {
+                self.in_reasoning = true;
+                let id = self.reasoning_id();
+                sent.push(json!({"type": "REASONING_START", "messageId": id}));
+            }
+            "answer.delta" => self.delta(text("text"), sent),
+            "answer.completed" => {
+                if let Some(message) = event.get("message").and_then(shown) {
+                    self.answer(&message, sent);
+                }
+            }
+            "answer.withdrawn" => self.withdraw(text("reason"), sent),
+            "turn.recovered" => self.withdraw("recovered", sent),
+            "tool.ended" if event.get("agent").is_none() => {
+                self.result(text("call_id"), text("text"), sent);
+            }
+            // Events between are missing.
+            "reset" => {
+                self.close(sent);
+                self.is_dirty = true;
+            }
+            "turn.completed" => {
+                self.rest(event, sent);
+                return Some(TurnEnd::Completed);
+            }
+            "turn.suspended" => {
+                self.rest(event, sent);
+                let signal = event.get("signal").cloned();
+                return Some(TurnEnd::Suspended(signal.unwrap_or_default()));
+            }
+            "turn.failed" => {
+                self.rest(event, sent);
+                let error = event.get("error").cloned();
+                return Some(TurnEnd::Failed(error.unwrap_or_default()));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn message_id(&self) -> String {
+        format!("turn-{}-{}", self.entry, self.requests)
+    }
+
+    fn reasoning_id(&self) -> String {
+        format!("{}-reasoning", self.message_id())
+    }
+
+    /// Ends what is open of the current answer. Returns whether it was a text.
+    fn close(&mut self, sent: &mut Vec<Value>) -> bool {
+        if std::mem::take(&mut self.in_reasoning) {
+            let id = self.reasoning_id();
+            sent.push(json!({"type": "REASONING_END", "messageId": id}));
+        }
+        let had_text = std::mem::take(&mut self.in_text);
+        if had_text {
+            let id = self.message_id();
+            sent.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
+        }
+        had_text
+    }
+
+    fn delta(&mut self, text: &str, sent: &mut Vec<Value>) {
+        if text.is_empty() {
+            return;
+        }
+        let id = self.message_id();
+        if !self.in_text {
+            self.close(sent);
+            self.in_text = true;
+            sent.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
+        }
+        sent.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}));
+    }
+
+    /// Adds a completed answer, whose text may have arrived in pieces.
+    fn answer(&mut self, message: &ChatMessage, sent: &mut Vec<Value>) {
+        let id = self.message_id();
+        if !self.in_text {
+            self.delta(&message.text(), sent);
+        }
+        self.close(sent);
+        self.answers += 1;
+        for call in &message.tool_calls {
+            sent.push(json!({"type": "TOOL_CALL_START", "toolCallId": call.id,
+                "toolCallName": call.name, "parentMessageId": id}));
+            let arguments = call.arguments.as_str();
+            if !arguments.is_empty() {
+                sent.push(json!({"type": "TOOL_CALL_ARGS", "toolCallId": call.id,
+                    "delta": arguments}));
+            }
+            sent.push(json!({"type": "TOOL_CALL_END", "toolCallId": call.id}));
+        }
+    }
+
+    fn result(&mut self, call: &str, text: &str, sent: &mut Vec<Value>) {
+        if self.results.insert(call.to_owned()) {
+            let id = format!("turn-{}-result-{call}", self.entry);
+            sent.push(
+                json!({"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": call,
+                "role": "tool", "content": text}),
+            );
+        }
+    }
+
+    /// Ends an incomplete answer that the history will not contain.
+    fn withdraw(&mut self, reason: &str, sent: &mut Vec<Value>) {
+        let id = self.message_id();
+        if self.close(sent) {
+            self.is_dirty = true;
+            // A repeated request continues under the same number.
+            self.requests += 1;
+            sent.push(json!({"type": "CUSTOM", "name": "logue.withdrawn",
+                "value": {"messageId": id, "reason": reason}}));
+        }
+    }
+
+    /// Adds the messages of an outcome that no earlier event contained.
+    fn rest(&mut self, event: &Value, sent: &mut Vec<Value>) {
+        if self.close(sent) {
+            self.is_dirty = true;
+        }
+        let messages = event.get("messages").and_then(Value::as_array);
+        let messages: Vec<ChatMessage> = messages.into_iter().flatten().filter_map(shown).collect();
+        let mut known = self.answers;
+        for message in &messages {
+            match message.role {
+                Role::Assistant if known > 0 => known -= 1,
+                Role::Assistant => {
+                    self.requests += 1;
+                    self.answer(message, sent);
+                }
+                Role::Tool => {
+                    let call = message.tool_call_id.clone().unwrap_or_default();
+                    self.result(&call, &message.text(), sent);
+                }
+                Role::User | Role::System => {}
+            }
+        }
+    }
+}
