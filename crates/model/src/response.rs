@@ -47,6 +47,11 @@ pub enum ModelEvent {
         /// The cause of the failure.
         message: String,
     },
+    /// The output violates its format, and was repaired.
+    Repair {
+        /// The code of the violation.
+        code: &'static str,
+    },
     /// A response violates its schema, and the model is asked for a correction.
     SchemaRetry {
         /// The violation.

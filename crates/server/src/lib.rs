@@ -54,6 +54,7 @@ mod auth;
 mod call;
 mod catalog;
 mod chat;
+mod gateway;
 mod handler;
 mod host;
 mod http;
@@ -63,6 +64,7 @@ pub use chat::{
     AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, SessionChat,
     TokenScope,
 };
+pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};
 pub use http::{BearerToken, HttpOptions};
 pub use server::PromptServer;

@@ -16,20 +16,22 @@ use crate::arguments::{ModelArgs, TrustArgs};
 ///
 /// Each ChatMD file, and each of the directories, becomes an agent named after the file. Sessions are
 /// kept in the store and continue after a restart. Without a token only clients on this machine are
-/// served; create tokens with `logue serve token create`.
+/// served; create tokens with `logue serve token create`. `harmony:MODEL` serves a gpt-oss model in
+/// front of a server with `/v1/completions`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
         logue serve agent.md\n  \
         logue serve --listen 0.0.0.0:8080 prompts/\n  \
-        logue serve token create phone --scope read,send"
+        logue serve token create phone --scope read,send\n  \
+        logue serve harmony:gpt-oss-120b --upstream http://localhost:8000/v1"
 )]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ServeCommand>,
 
-    /// Files and directories of ChatMD prompts
+    /// Files and directories of ChatMD prompts, or harmony:MODEL
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -40,6 +42,14 @@ pub(crate) struct ServeArgs {
     /// Serve requests to this host name, besides localhost
     #[arg(long = "host-name", value_name = "NAME")]
     pub(crate) host_names: Vec<String>,
+
+    /// Base URL of the server of harmony:MODEL [default: `base_url` of the settings]
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+
+    /// Refuse further requests while N run, for harmony:MODEL [default: 256]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_concurrent: Option<u16>,
 
     /// Let running turns end for this long after SIGTERM [default: 25s]
     #[arg(long, value_name = "DURATION", value_parser = parse_age, hide_short_help = true)]

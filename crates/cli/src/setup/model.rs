@@ -275,6 +275,32 @@ fn require_key(
     )
 }
 
+/// Returns the provider of a gateway, and the base URL of its server.
+///
+/// Neither retries nor suggestions: the gateway's client decides.
+pub(crate) fn harmony_upstream(
+    model_args: &ModelArgs,
+    settings: &Settings,
+) -> Result<(Arc<dyn Provider>, String), CliError> {
+    let connection = Connection::new(model_args, settings);
+    let options = connection.options(ProviderAccount::OPENAI)?;
+    let url = options.base_url.clone();
+    let mut harmony = harmony_options(options, &connection.settings);
+    harmony.accepts_incomplete = true;
+    let provider = HarmonyCompletions::new(harmony).map_err(|error| provider_failure(&error))?;
+    Ok((Arc::new(provider), url))
+}
+
+fn harmony_options(options: EndpointOptions, settings: &ModelSettings) -> HarmonyOptions {
+    let mut harmony = HarmonyOptions::new(options.base_url);
+    harmony.api_key = options.api_key;
+    harmony.limits = options.limits;
+    harmony.capture = options.capture;
+    harmony.prompt = settings.harmony_prompt;
+    harmony.server = settings.harmony_server;
+    harmony
+}
+
 /// Creates the provider for a server.
 fn server(
     protocol: ServerProtocol,
@@ -292,12 +318,7 @@ fn server(
             Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
         }
         ServerProtocol::Harmony => {
-            let mut harmony = HarmonyOptions::new(options.base_url);
-            harmony.api_key = options.api_key;
-            harmony.limits = options.limits;
-            harmony.capture = options.capture;
-            harmony.prompt = settings.harmony_prompt;
-            harmony.server = settings.harmony_server;
+            let harmony = harmony_options(options, settings);
             // Harmony has no restrictions on tool names.
             Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?))
         }

@@ -64,6 +64,7 @@ const OF_SERVER: &[&str] = &[
     "host_refused",
     "listen_failed",
     "method_not_allowed",
+    "model_not_found",
     "origin_refused",
     "path_not_found",
     "request_invalid",
@@ -73,6 +74,8 @@ const OF_SERVER: &[&str] = &[
     "step_invalid",
     "token_exists",
     "token_not_found",
+    "too_many_requests",
+    "tool_arguments_invalid",
     "unauthorized",
 ];
 

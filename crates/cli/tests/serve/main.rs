@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod documented;
 mod erased;
+mod gateway;
 mod hidden;
 mod killed;
 mod openapi;

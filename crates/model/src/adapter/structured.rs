@@ -100,6 +100,7 @@ impl<P: Provider> StructuredProvider<P> {
         let mut handler = |event: ModelEvent| match event {
             ModelEvent::Reasoning(_)
             | ModelEvent::ReasoningSummary { .. }
+            | ModelEvent::Repair { .. }
             | ModelEvent::Retry { .. } => events(event),
             event => retained.push(event),
         };

@@ -36,6 +36,8 @@ pub struct HarmonyOptions {
     pub prompt: PromptForm,
     /// The extensions that the server supports.
     pub server: HarmonyServer,
+    /// Whether a truncated response, and one without text or calls, is not an error.
+    pub accepts_incomplete: bool,
 }
 
 impl HarmonyOptions {
@@ -48,6 +50,7 @@ impl HarmonyOptions {
             capture: None,
             prompt: PromptForm::default(),
             server: HarmonyServer::default(),
+            accepts_incomplete: false,
         }
     }
 }
@@ -61,6 +64,7 @@ impl std::fmt::Debug for HarmonyOptions {
             .field("capture", &self.capture)
             .field("prompt", &self.prompt)
             .field("server", &self.server)
+            .field("accepts_incomplete", &self.accepts_incomplete)
             .finish()
     }
 }
@@ -71,6 +75,7 @@ pub struct HarmonyCompletions {
     exchange: HttpExchange,
     prompt: PromptForm,
     server: HarmonyServer,
+    accepts_incomplete: bool,
 }
 
 impl HarmonyCompletions {
@@ -87,6 +92,7 @@ impl HarmonyCompletions {
             capture,
             prompt,
             server,
+            accepts_incomplete,
         } = options;
         let options = EndpointOptions {
             base_url,
@@ -98,6 +104,7 @@ impl HarmonyCompletions {
             exchange: HttpExchange::new(options, harmony::endpoint(server))?,
             prompt,
             server,
+            accepts_incomplete,
         })
     }
 }
@@ -118,7 +125,8 @@ impl Provider for HarmonyCompletions {
     ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
         Box::pin(async move {
             request.validate()?;
-            let encoded = harmony::encode(request, self.server, self.prompt)?;
+            let encoded =
+                harmony::encode(request, self.server, self.prompt, self.accepts_incomplete)?;
             self.exchange.run(request, encoded, events).await
         })
     }

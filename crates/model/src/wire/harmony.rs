@@ -55,9 +55,14 @@ pub(crate) fn encode<'r>(
     request: &'r ModelRequest<'r>,
     server: HarmonyServer,
     form: PromptForm,
+    accepts_incomplete: bool,
 ) -> Result<WireRequest<'r>, ProviderError> {
     let prompt = HarmonyPrompt::new(request, &HarmonyPromptOptions::default())?;
-    let decoder = Box::new(HarmonyDecoder::new(request, prompt.opening()));
+    let decoder = Box::new(HarmonyDecoder::new(
+        request,
+        prompt.opening(),
+        accepts_incomplete,
+    ));
     let body = match form {
         PromptForm::Text => server.body(request, prompt.text()?.into()),
         PromptForm::Ids | PromptForm::Auto => server.body(request, prompt.ids()?.into()),

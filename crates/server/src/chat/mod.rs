@@ -1,27 +1,27 @@
 //! Chats over HTTP: sessions, events, decisions, and an OpenAI-compatible endpoint.
 
-mod access;
+pub(crate) mod access;
 mod ag_ui;
 mod agents;
-mod api;
+pub(crate) mod api;
 mod branches;
-mod completions;
+pub(crate) mod completions;
 mod events;
 mod extract;
-mod guard;
+pub(crate) mod guard;
 mod host;
 mod hub;
 mod openapi;
 mod outcomes;
-mod problem;
+pub(crate) mod problem;
 mod public_error;
 mod route_table;
 mod routes;
 mod send;
-mod server;
+pub(crate) mod server;
 mod sessions;
 mod signals;
-mod sse;
+pub(crate) mod sse;
 mod supervisor;
 mod time;
 mod turn_events;

@@ -126,7 +126,10 @@ impl ChatServer {
         };
         let router = routes(api)
             .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
-            .layer(from_fn_with_state(self.guard(address), admit));
+            .layer(from_fn_with_state(
+                guard(address, &self.options, &self.tokens, &self.turns.clock),
+                admit,
+            ));
         let supervisor = Supervisor::new(Arc::clone(&self.turns), self.options.event_age);
         let supervisor = tokio::spawn(supervisor.run());
         let open = Connections::new(&self.options);
@@ -145,32 +148,38 @@ impl ChatServer {
         open.close(Duration::from_secs(2)).await;
         Ok(())
     }
+}
 
-    fn guard(&self, address: SocketAddr) -> Arc<Guard> {
-        let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
-        let ip = address.ip();
-        if !ip.is_unspecified() {
-            hosts.push(ip.to_string());
-        }
-        hosts.extend(self.options.hosts.iter().cloned());
-        Arc::new(Guard {
-            hosts,
-            is_open: ip.is_loopback(),
-            tokens: Arc::clone(&self.tokens),
-            clock: Arc::clone(&self.turns.clock),
-        })
+/// Returns the rules of the requests to a listener.
+pub(crate) fn guard(
+    address: SocketAddr,
+    options: &ChatServerOptions,
+    tokens: &Arc<dyn AccessTokens>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<Guard> {
+    let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    let ip = address.ip();
+    if !ip.is_unspecified() {
+        hosts.push(ip.to_string());
     }
+    hosts.extend(options.hosts.iter().cloned());
+    Arc::new(Guard {
+        hosts,
+        is_open: ip.is_loopback(),
+        tokens: Arc::clone(tokens),
+        clock: Arc::clone(clock),
+    })
 }
 
 /// The open connections of a server.
-struct Connections {
+pub(crate) struct Connections {
     graceful: GracefulShutdown,
     free: Arc<Semaphore>,
     header_timeout: Duration,
 }
 
 impl Connections {
-    fn new(options: &ChatServerOptions) -> Self {
+    pub(crate) fn new(options: &ChatServerOptions) -> Self {
         Self {
             graceful: GracefulShutdown::new(),
             free: Arc::new(Semaphore::new(options.max_connections)),
@@ -179,7 +188,7 @@ impl Connections {
     }
 
     /// Accepts connections without end.
-    async fn accept(&self, listener: &TcpListener, router: &axum::Router) {
+    pub(crate) async fn accept(&self, listener: &TcpListener, router: &axum::Router) {
         loop {
             // The semaphore is never closed.
             let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
@@ -208,7 +217,7 @@ impl Connections {
     }
 
     /// Waits until the connections have ended, at most for `patience`.
-    async fn close(self, patience: Duration) {
+    pub(crate) async fn close(self, patience: Duration) {
         drop(tokio::time::timeout(patience, self.graceful.shutdown()).await);
     }
 }

@@ -1,9 +1,11 @@
 //! `logue serve`: serves agents over HTTP.
 
 mod agents;
+mod gateway;
 mod token;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +36,8 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
         return token::token(command);
     }
     let settings = Settings::load(arguments.trust.trust).inspect(telemetry::start)?;
-    for path in &arguments.paths {
+    let model = gateway::gateway_model(&arguments)?;
+    for path in arguments.paths.iter().filter(|_| model.is_none()) {
         fs::metadata(path).map_err(|error| {
             let message = format!("cannot serve `{}`: {}", path.display(), io_cause(&error));
             CliError::user("E-SOURCE-READ", message)
@@ -43,28 +46,20 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     }
     let tokens = TokenFile::of_user()?;
     check_address(&arguments, &tokens)?;
-    let store = open(&arguments.store, &settings)?;
-    let log = event_log(&arguments.store, &settings)?;
     let listen = arguments.listen;
     let mut options = ChatServerOptions::default().with_hosts(arguments.host_names.clone());
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
     }
+    if let Some(model) = model {
+        return gateway::serve_gateway(arguments, &model, &settings, tokens, options);
+    }
+    let store = open(&arguments.store, &settings)?;
+    let log = event_log(&arguments.store, &settings)?;
     let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
-    let ended = runtime.block_on(async {
+    run(async {
         host.check().await?;
-        let bound = TcpListener::bind(listen)
-            .await
-            .and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = bound.map_err(|error| {
-            let message = format!("cannot listen on {listen}: {error}");
-            CliError::user("listen_failed", message)
-                .with_help("name another address: --listen 127.0.0.1:0 takes a free port")
-        })?;
-        print_error(&format!("listening on http://{address}\n"));
+        let listener = bind(listen).await?;
         let server = ChatServer::new(
             host.clone(),
             log,
@@ -89,10 +84,32 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
         release_leases().await;
         served.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
         Ok(exit)
-    });
+    })
+}
+
+/// Runs a server on a runtime of its own.
+fn run(server: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(server);
     // The shutdown drops running turns, which ends their processes.
     runtime.shutdown_background();
     ended
+}
+
+/// Listens on an address and prints it.
+async fn bind(listen: SocketAddr) -> Result<TcpListener, CliError> {
+    let bound = TcpListener::bind(listen)
+        .await
+        .and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = bound.map_err(|error| {
+        let message = format!("cannot listen on {listen}: {error}");
+        CliError::user("listen_failed", message)
+            .with_help("name another address: --listen 127.0.0.1:0 takes a free port")
+    })?;
+    print_error(&format!("listening on http://{address}\n"));
+    Ok(listener)
 }
 
 /// Refuses an address of the network without a token.

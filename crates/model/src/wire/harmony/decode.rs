@@ -40,7 +40,9 @@ enum OutputForm {
 
 impl HarmonyDecoder {
     /// Creates a decoder for the response to a prompt that ends in `opening`.
-    pub(super) fn new(request: &ModelRequest<'_>, opening: &str) -> Self {
+    ///
+    /// With `accepts_incomplete` a truncated or empty response is not an error.
+    pub(super) fn new(request: &ModelRequest<'_>, opening: &str, accepts_incomplete: bool) -> Self {
         let options = HarmonyReadOptions::default()
             .with_start_role(FrameRole::Assistant)
             .with_tools(
@@ -54,7 +56,14 @@ impl HarmonyDecoder {
             stream: IdStream::new(options),
             scanner: ControlScanner::default(),
             form: None,
-            response: HarmonyResponse::default(),
+            response: HarmonyResponse {
+                incomplete: if accepts_incomplete {
+                    Incomplete::Accepted
+                } else {
+                    Incomplete::Refused
+                },
+                ..HarmonyResponse::default()
+            },
             finish: None,
             stopped_at: None,
             usage: None,
@@ -207,6 +216,15 @@ struct HarmonyResponse {
     /// Whether the model stopped or began a message of another role.
     is_over: bool,
     reasoning_tokens: u64,
+    incomplete: Incomplete,
+}
+
+/// The treatment of truncated and empty responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Incomplete {
+    #[default]
+    Refused,
+    Accepted,
 }
 
 /// The message in progress.
@@ -244,6 +262,9 @@ impl HarmonyResponse {
             Read::Delta(text) => self.delta(text, events),
             Read::End(ended) => self.end(ended.end, events),
             Read::Amended(End::Return | End::Call) => self.is_over = true,
+            Read::Diagnostic(found) => events(ModelEvent::Repair {
+                code: found.code.as_str(),
+            }),
             _ => {}
         }
     }
@@ -307,7 +328,7 @@ impl HarmonyResponse {
             MessageKind::Call if end.is_stop() => self.call(current),
             MessageKind::Call => {
                 self.has_truncated_call = true;
-                self.think(current.text);
+                self.think_late(current.text, events);
             }
             MessageKind::Text => self.say(current.text, false),
             MessageKind::Preamble if matches!(end, End::End | End::Return) => {
@@ -316,7 +337,8 @@ impl HarmonyResponse {
                 }
                 self.say(current.text, true);
             }
-            MessageKind::Preamble | MessageKind::Reasoning => self.think(current.text),
+            MessageKind::Preamble => self.think_late(current.text, events),
+            MessageKind::Reasoning => self.think(current.text),
         }
     }
 
@@ -338,6 +360,14 @@ impl HarmonyResponse {
         if !text.is_empty() {
             self.blocks.push(ContentBlock::thinking(text));
         }
+    }
+
+    /// Keeps text as reasoning that was not reported as such.
+    fn think_late(&mut self, text: String, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        if !text.is_empty() {
+            events(ModelEvent::Reasoning(text.clone()));
+        }
+        self.think(text);
     }
 
     fn call(&mut self, current: CurrentMessage) {
@@ -380,15 +410,23 @@ impl HarmonyResponse {
             _ => Content::Blocks(blocks),
         };
         let message = ChatMessage::assistant(content);
-        if !self.has_channel && calls.is_empty() {
+        // Ids prove that the server omits no special token.
+        let is_stripped = form != Some(OutputForm::Ids) && reason != Some(FinishReason::Length);
+        if !self.has_channel
+            && calls.is_empty()
+            && (is_stripped || self.incomplete == Incomplete::Refused)
+        {
             return Err(without_channel(form, message));
         }
-        if reason == Some(FinishReason::Length) && (self.has_truncated_call || !calls.is_empty()) {
+        if reason == Some(FinishReason::Length)
+            && (self.has_truncated_call || !calls.is_empty())
+            && self.incomplete == Incomplete::Refused
+        {
             let cause = "the response reached its length limit within its tool calls";
             return Err(incomplete(cause, message));
         }
         let message = message.with_tool_calls(calls);
-        if is_empty {
+        if is_empty && self.incomplete == Incomplete::Refused {
             return Err(incomplete(
                 if self.has_truncated_call {
                     "the model began a tool call and did not complete it"

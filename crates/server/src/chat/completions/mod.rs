@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::answer::{Answer, AnswerStream};
-use self::error::OpenAiError;
+pub(crate) use self::error::{OpenAiError, error_json};
 use self::messages::{Conversation, conversation};
 use self::sessions::{Place, continued, stateless};
 use crate::chat::access::{Caller, TokenScope};

@@ -1,0 +1,175 @@
+//! Failures of the upstream server, and clients that leave.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::json;
+use testkit::{Delivery, Gate, ModelServer, Reply, Stall, StallingServer};
+
+use super::{PATH, body, emitted, gateway, reply, user};
+use crate::program::{folder, run};
+use crate::waiting::wait_until;
+
+const DONE: &str = "<|channel|>final<|message|>done<|return|>";
+
+/// Sends a request and returns the open connection.
+fn open(address: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let head =
+        format!("POST {PATH} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n");
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
+    stream
+}
+
+#[test]
+fn an_error_of_the_upstream_server_keeps_its_meaning() {
+    let wait = vec![("retry-after".to_owned(), "7".to_owned())];
+    let cases = [
+        (429, wait.clone(), 429, "provider_rate_limit", Some("7")),
+        (503, wait, 503, "provider_unavailable", Some("7")),
+        (500, Vec::new(), 503, "provider_unavailable", Some("1")),
+        (401, Vec::new(), 502, "provider_authentication", None),
+        (400, Vec::new(), 400, "provider_invalid_request", None),
+    ];
+    for (given, headers, status, code, retry) in cases {
+        let error = json!({"error": {"message": "scripted"}}).to_string();
+        let model = ModelServer::start(vec![Reply::Status(given, headers, error)], Delivery::Whole);
+        let model = model.unwrap();
+        let folder = folder(&[]);
+        let served = gateway(folder.path(), &model.base_url(), &[]);
+        for is_stream in [false, true] {
+            let body = body(&json!([user("go")]), &json!({"stream": is_stream}));
+            let answer = served.post(PATH, &body);
+            assert_eq!(answer.status, status, "{given} {answer:?}");
+            assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
+            let mut lines = answer.head.lines();
+            let found = lines.find_map(|line| line.strip_prefix("retry-after: "));
+            assert_eq!(found, retry, "{answer:?}");
+        }
+        // The gateway's client repeats requests, the gateway does not.
+        assert_eq!(model.received().len(), 2, "{given}");
+    }
+}
+
+#[test]
+fn a_broken_upstream_stream_ends_the_answer_with_an_error() {
+    let bytes = emitted(DONE).stream();
+    let cut = bytes.get(..bytes.len() / 2).unwrap().to_vec();
+    let model = ModelServer::start(vec![Reply::Cut(cut)], Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let served = gateway(folder.path(), &model.base_url(), &[]);
+    let whole = served.post(PATH, &body(&json!([user("go")]), &json!({})));
+    assert_eq!(whole.status, 503, "{whole:?}");
+    let streamed = served.post(PATH, &body(&json!([user("go")]), &json!({"stream": true})));
+    assert!(
+        streamed.text.contains("provider_unavailable"),
+        "{streamed:?}"
+    );
+    assert!(!streamed.text.contains("[DONE]"), "{streamed:?}");
+}
+
+#[test]
+fn a_client_that_leaves_cancels_the_upstream_request() {
+    for is_stream in [false, true] {
+        let upstream = StallingServer::start(Stall::Silent).unwrap();
+        let folder = folder(&[]);
+        let served = gateway(folder.path(), &upstream.base_url(), &[]);
+        let body = body(&json!([user("go")]), &json!({"stream": is_stream})).to_string();
+        let mut stream = open(&served.address, &body);
+        wait_until(|| "no request".to_owned(), || upstream.begun() == 1);
+        if is_stream {
+            // The first bytes arrive although the model is silent.
+            let mut first = [0; 4096];
+            let read = stream.read(&mut first).unwrap();
+            let head = String::from_utf8_lossy(first.get(..read).unwrap()).into_owned();
+            assert!(head.contains("text/event-stream"), "{head}");
+        }
+        drop(stream);
+        wait_until(|| "the request runs".to_owned(), || upstream.closed() == 1);
+        let cancelled = "logue_gateway_requests_total{outcome=\"cancelled\"} 1\n";
+        wait_until(
+            || "it is not counted".to_owned(),
+            || served.get("/metrics").text.contains(cancelled),
+        );
+    }
+}
+
+#[test]
+fn further_requests_are_refused_while_the_permitted_number_runs() {
+    let gate = Gate::new();
+    let bytes = emitted(DONE).stream();
+    let pieces = bytes
+        .chunks(bytes.len() / 2 + 1)
+        .map(<[u8]>::to_vec)
+        .collect();
+    let model = ModelServer::start(vec![Reply::Gated(pieces, gate.clone())], Delivery::Whole);
+    let model = model.unwrap();
+    let folder = folder(&[]);
+    let served = gateway(folder.path(), &model.base_url(), &["--max-concurrent", "1"]);
+    let body = body(&json!([user("go")]), &json!({}));
+    let mut first = open(&served.address, &body.to_string());
+    wait_until(|| "no request".to_owned(), || model.received().len() == 1);
+    let refused = served.post(PATH, &body);
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
+    gate.open();
+    let mut answer = [0; 4096];
+    let read = first.read(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(answer.get(..read).unwrap()).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(model.received().len(), 1);
+}
+
+#[test]
+fn a_gateway_requires_an_upstream_server_and_one_model() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let cases: [(&[&str], &str); 4] = [
+        (&["harmony:m"], "no upstream server is configured"),
+        (
+            &["harmony:", "--upstream", "http://localhost:1"],
+            "names no model",
+        ),
+        (
+            &["agent.md", "harmony:m"],
+            "a gateway serves one model and no agents",
+        ),
+        (
+            &["agent.md", "--upstream", "http://localhost:1"],
+            "--upstream requires a model",
+        ),
+    ];
+    for (arguments, message) in cases {
+        let arguments = ["serve"].iter().chain(arguments);
+        let ran = run(folder.path(), arguments);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_large_body_is_refused() {
+    let model = ModelServer::start(vec![reply(DONE)], Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let served = gateway(folder.path(), &model.base_url(), &[]);
+    let body = body(&json!([user(&"x".repeat(9 * 1024 * 1024))]), &json!({}));
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    let length = body.to_string().len();
+    let address = &served.address;
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The server may answer before it has read the body.
+    drop(stream.write_all(body.to_string().as_bytes()));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 413"),
+        "{answer}"
+    );
+    assert_eq!(model.received().len(), 0);
+}

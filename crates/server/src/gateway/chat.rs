@@ -1,0 +1,63 @@
+//! `POST /v1/chat/completions` of a gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use tokio::time::timeout;
+
+use super::exchange::{Part, reserve, start};
+use super::request::ChatRequest;
+use super::routes::check_model;
+use super::server::Gateway;
+use super::writer::{ChatAnswer, WholeAnswer};
+use crate::chat::access::{Caller, TokenScope};
+use crate::chat::api::require;
+use crate::chat::completions::OpenAiError;
+use crate::chat::problem::Problem;
+
+/// The time in which an upstream error decides the status of a stream.
+const FIRST_PART: Duration = Duration::from_millis(150);
+
+/// `POST /v1/chat/completions`
+pub(super) async fn create(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, OpenAiError> {
+    let accepted = accept(&gateway, &caller, &headers, &bytes);
+    let (chat, permit) = accepted.inspect_err(|problem| gateway.metrics.request(Err(problem)))?;
+    let answer = ChatAnswer {
+        id: format!("chatcmpl-{}", gateway.ids.new_id()),
+        created: gateway.clock.now().0 / 1_000,
+        model: chat.model,
+        reasoning: chat.reasoning,
+    };
+    let mut parts = start(&gateway, chat.request, permit);
+    if chat.is_stream {
+        let first = timeout(FIRST_PART, parts.recv()).await.ok().flatten();
+        if let Some(Part::End(Err(problem))) = first {
+            return Err(problem.into());
+        }
+        return Ok(answer.into_stream(first, parts, chat.has_usage));
+    }
+    let whole = WholeAnswer::read(parts).await?;
+    Ok(Json(answer.whole(whole)).into_response())
+}
+
+fn accept(
+    gateway: &Gateway,
+    caller: &Caller,
+    headers: &HeaderMap,
+    bytes: &Bytes,
+) -> Result<(ChatRequest, tokio::sync::OwnedSemaphorePermit), Problem> {
+    require(caller, TokenScope::Send)?;
+    let chat = ChatRequest::parse(headers, bytes)?;
+    check_model(gateway, caller, &chat.model)?;
+    Ok((chat, reserve(gateway)?))
+}

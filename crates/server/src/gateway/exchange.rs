@@ -1,0 +1,233 @@
+//! The exchange with the model for one request, with one re-ask.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use logue_model::{FinishReason, ModelEvent, ModelResponse, Provider as _, ToolChoice, Usage};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::problem::upstream_problem;
+use super::request::GatewayRequest;
+use super::server::Gateway;
+use super::tools::InvalidCall;
+use crate::chat::problem::Problem;
+
+/// The text between what two attempts have said.
+const SEPARATOR: &str = "\n\n";
+
+/// A part of an answer.
+#[derive(Debug)]
+pub(super) enum Part {
+    Reasoning(String),
+    Text(String),
+    /// A whole call, whose arguments are checked.
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    End(Result<AnswerEnd, Problem>),
+}
+
+/// The end of an answer.
+#[derive(Clone, Debug)]
+pub(super) struct AnswerEnd {
+    /// `stop`, `tool_calls`, `length` or `content_filter`.
+    pub(super) finish: &'static str,
+    pub(super) usage: Option<Usage>,
+}
+
+/// Reserves the place of a request.
+///
+/// # Errors
+/// Returns a problem if too many requests run.
+pub(super) fn reserve(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(&gateway.free).try_acquire_owned().map_err(|_| {
+        let mut problem = Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            "too many requests run at once",
+        );
+        problem.retry_after = Some(1);
+        problem
+    })
+}
+
+/// Starts a request and returns its parts. It is cancelled when the receiver is dropped.
+pub(super) fn start(
+    gateway: &Arc<Gateway>,
+    request: GatewayRequest,
+    permit: OwnedSemaphorePermit,
+) -> mpsc::UnboundedReceiver<Part> {
+    // The provider limits the size of a response.
+    let (sender, parts) = mpsc::unbounded_channel();
+    let gateway = Arc::clone(gateway);
+    tokio::spawn(async move {
+        let exchange = Exchange {
+            gateway: &gateway,
+            request: &request,
+        };
+        let end = tokio::select! {
+            end = exchange.run(&sender) => Some(end),
+            () = sender.closed() => None,
+        };
+        drop(permit);
+        match end {
+            Some(end) => {
+                gateway.metrics.request(end.as_ref().map(drop));
+                // The client may be gone.
+                drop(sender.send(Part::End(end)));
+            }
+            None => gateway.metrics.cancelled(),
+        }
+    });
+    parts
+}
+
+struct Exchange<'e> {
+    gateway: &'e Gateway,
+    request: &'e GatewayRequest,
+}
+
+/// The reported text and reasoning of an answer.
+#[derive(Default)]
+struct Reported {
+    text: Position,
+    reasoning: Position,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Position {
+    #[default]
+    Start,
+    Within,
+    /// Another attempt follows.
+    Between,
+}
+
+impl Position {
+    /// Returns a piece with the separator that precedes it.
+    fn piece(&mut self, text: String) -> String {
+        let is_between = *self == Self::Between;
+        *self = Self::Within;
+        if is_between {
+            format!("{SEPARATOR}{text}")
+        } else {
+            text
+        }
+    }
+
+    fn next_attempt(&mut self) {
+        if *self == Self::Within {
+            *self = Self::Between;
+        }
+    }
+}
+
+impl Exchange<'_> {
+    async fn run(&self, out: &mpsc::UnboundedSender<Part>) -> Result<AnswerEnd, Problem> {
+        let mut reported = Reported::default();
+        let messages = &self.request.messages;
+        let mut response = self.attempt(messages, &mut reported, out).await?;
+        let mut usage = response.usage;
+        let invalid = self.invalid(&response);
+        if !invalid.is_empty() {
+            self.gateway.metrics.reask("tool_arguments");
+            let mut messages = messages.clone();
+            let message = response.message;
+            let results = self
+                .request
+                .tools
+                .corrections(&message.tool_calls, &invalid);
+            messages.push(message);
+            messages.extend(results);
+            reported.text.next_attempt();
+            reported.reasoning.next_attempt();
+            response = self.attempt(&messages, &mut reported, out).await?;
+            usage = sum(usage, response.usage);
+            let again = self.invalid(&response);
+            if let Some(strict) = again.iter().find(|invalid| invalid.is_strict) {
+                return Err(invalid_arguments(strict));
+            }
+        }
+        let calls = response.message.tool_calls;
+        let finish = match response.finish_reason {
+            FinishReason::ToolCalls if calls.is_empty() => FinishReason::Stop,
+            finish => finish,
+        };
+        for call in calls {
+            let part = Part::Call {
+                id: format!("call_{}", self.gateway.ids.new_id()),
+                name: call.name,
+                arguments: call.arguments.as_str().to_owned(),
+            };
+            // The client may be gone.
+            drop(out.send(part));
+        }
+        Ok(AnswerEnd {
+            finish: finish.as_str(),
+            usage,
+        })
+    }
+
+    /// Sends one request to the model and reports its text and reasoning.
+    async fn attempt(
+        &self,
+        messages: &[logue_message::ChatMessage],
+        reported: &mut Reported,
+        out: &mpsc::UnboundedSender<Part>,
+    ) -> Result<ModelResponse, Problem> {
+        let request = self.request.model_request(&self.gateway.model, messages);
+        let metrics = &self.gateway.metrics;
+        let mut handler = |event: ModelEvent| {
+            let part = match event {
+                ModelEvent::Text(text) => Part::Text(reported.text.piece(text)),
+                ModelEvent::Reasoning(text) => Part::Reasoning(reported.reasoning.piece(text)),
+                ModelEvent::Repair { code } => return metrics.repair(code),
+                ModelEvent::SchemaRetry { .. } => {
+                    reported.reasoning.next_attempt();
+                    return metrics.reask("response_schema");
+                }
+                _ => return,
+            };
+            // The client may be gone.
+            drop(out.send(part));
+        };
+        let response = self.gateway.provider.complete(&request, &mut handler).await;
+        let mut response = response.map_err(upstream_problem)?;
+        if let Some(usage) = &response.usage {
+            metrics.tokens(usage);
+        }
+        let calls = &mut response.message.tool_calls;
+        if self.request.choice == ToolChoice::None {
+            calls.clear();
+        } else if !self.request.is_parallel {
+            calls.truncate(1);
+        }
+        Ok(response)
+    }
+
+    fn invalid(&self, response: &ModelResponse) -> Vec<InvalidCall> {
+        self.request.tools.invalid(&response.message.tool_calls)
+    }
+}
+
+fn sum(first: Option<Usage>, second: Option<Usage>) -> Option<Usage> {
+    match (first, second) {
+        (Some(mut first), Some(second)) => {
+            first += second;
+            Some(first)
+        }
+        (first, second) => first.or(second),
+    }
+}
+
+fn invalid_arguments(call: &InvalidCall) -> Problem {
+    let detail = format!(
+        "the model called `{}` twice with arguments that violate its schema: {}",
+        call.name,
+        call.summary()
+    );
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    Problem::new(status, "tool_arguments_invalid", detail)
+}

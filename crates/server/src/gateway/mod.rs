@@ -1,0 +1,22 @@
+//! A gateway to a gpt-oss model: OpenAI-compatible endpoints before a raw completion endpoint.
+//!
+//! ```text
+//! client ─▶ messages, tools ─▶ Harmony ids ─▶ /v1/completions ─▶ recovering reader ─▶ answer ─▶ client
+//! ```
+//!
+//! Nothing is stored. A request ends when its client leaves.
+
+mod chat;
+mod exchange;
+mod limits;
+mod messages;
+mod metrics;
+mod problem;
+mod request;
+mod routes;
+mod server;
+mod tools;
+mod writer;
+
+pub use limits::GatewayOptions;
+pub use server::GatewayServer;

@@ -1,0 +1,112 @@
+//! The gateway: its listener, its state and its end.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use logue_graph::IdSource;
+use logue_harness::Clock;
+use logue_model::{Provider, StructuredProvider};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use super::limits::GatewayOptions;
+use super::metrics::GatewayMetrics;
+use super::routes::routes;
+use crate::chat::access::AccessTokens;
+use crate::chat::guard::admit;
+use crate::chat::server::{Connections, guard};
+
+/// The state of the routes of a gateway.
+pub(crate) struct Gateway {
+    pub(super) provider: StructuredProvider<Arc<dyn Provider>>,
+    pub(super) model: String,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) metrics: GatewayMetrics,
+    pub(super) free: Arc<Semaphore>,
+    /// Becomes true at the end of the server.
+    pub(super) shutdown: watch::Receiver<bool>,
+}
+
+/// A server that answers OpenAI-compatible requests with one gpt-oss model.
+pub struct GatewayServer {
+    provider: Arc<dyn Provider>,
+    model: String,
+    tokens: Arc<dyn AccessTokens>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    options: GatewayOptions,
+}
+
+impl std::fmt::Debug for GatewayServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatewayServer")
+            .field("model", &self.model)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl GatewayServer {
+    /// Creates a gateway to a model.
+    ///
+    /// The provider is a [`HarmonyCompletions`](logue_model::HarmonyCompletions) that
+    /// [accepts incomplete responses](logue_model::HarmonyOptions::accepts_incomplete).
+    pub fn new(
+        provider: Arc<dyn Provider>,
+        model: impl Into<String>,
+        tokens: Arc<dyn AccessTokens>,
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn IdSource>),
+        options: GatewayOptions,
+    ) -> Self {
+        Self {
+            provider,
+            model: model.into(),
+            tokens,
+            clock,
+            ids,
+            options,
+        }
+    }
+
+    /// Serves clients until `end` completes, and then until running requests have ended.
+    ///
+    /// Requests that have not ended after [`ChatServerOptions::drain`](crate::ChatServerOptions::drain)
+    /// are cut.
+    ///
+    /// # Errors
+    /// Returns an error if the address of the listener is unknown.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        let limits = &self.options.listener;
+        let (ends, shutdown) = watch::channel(false);
+        let guard = guard(address, limits, &self.tokens, &self.clock);
+        let gateway = Gateway {
+            provider: StructuredProvider::new(self.provider),
+            model: self.model,
+            clock: self.clock,
+            ids: self.ids,
+            metrics: GatewayMetrics::default(),
+            free: Arc::new(Semaphore::new(self.options.max_requests)),
+            shutdown,
+        };
+        let router = routes(Arc::new(gateway))
+            .layer(DefaultBodyLimit::max(limits.max_body_bytes))
+            .layer(from_fn_with_state(guard, admit));
+        let open = Connections::new(limits);
+        tokio::select! {
+            () = open.accept(&listener, &router) => {}
+            () = end => {}
+        }
+        drop(listener);
+        ends.send_replace(true);
+        open.close(limits.drain).await;
+        Ok(())
+    }
+}
