@@ -1,6 +1,6 @@
 //! A running `logue serve`, and a client of its HTTP interface.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -109,8 +109,20 @@ impl Served {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answered {
-        let mut reader = BufReader::new(self.connect(method, path, headers, body));
-        let (status, head) = read_head(&mut reader);
+        self.try_request(method, path, headers, body).unwrap()
+    }
+
+    /// Sends a request and reads the answer; `None` if the server ends meanwhile.
+    pub(crate) fn try_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<Answered> {
+        let stream = self.connect(method, path, headers, body).ok()?;
+        let mut reader = BufReader::new(stream);
+        let (status, head) = read_head(&mut reader)?;
         let mut text = Vec::new();
         let is_chunked = head
             .to_ascii_lowercase()
@@ -120,10 +132,13 @@ impl Served {
                 text.extend(chunk);
             }
         } else {
-            reader.read_to_end(&mut text).unwrap();
+            reader.read_to_end(&mut text).ok()?;
         }
-        let text = String::from_utf8(text).unwrap();
-        Answered { status, head, text }
+        let length = head.split("content-length: ").nth(1);
+        let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
+        let is_whole = length.is_none_or(|length: usize| length == text.len());
+        let text = String::from_utf8(text).ok()?;
+        is_whole.then_some(Answered { status, head, text })
     }
 
     pub(crate) fn get(&self, path: &str) -> Answered {
@@ -142,22 +157,43 @@ impl Served {
         last: Option<&str>,
         body: &str,
     ) -> Events {
-        let mut headers = vec![("accept", "text/event-stream")];
-        headers.extend(last.map(|last| ("last-event-id", last)));
-        let stream = self.connect(method, path, &headers, body);
-        let mut reader = BufReader::new(stream);
-        let (status, head) = read_head(&mut reader);
-        assert_eq!(status, 200, "{head}");
-        assert!(head.contains("text/event-stream"), "{head}");
-        Events {
-            reader,
-            buffer: Vec::new(),
-        }
+        let headers: Vec<_> = last
+            .map(|last| ("last-event-id", last))
+            .into_iter()
+            .collect();
+        self.try_events(method, path, &headers, body).unwrap()
     }
 
-    fn connect(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(SILENCE)).unwrap();
+    /// Opens a stream of events; `None` if the server ends meanwhile.
+    pub(crate) fn try_events(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<Events> {
+        let headers = [headers, &[("accept", "text/event-stream")]].concat();
+        let stream = self.connect(method, path, &headers, body).ok()?;
+        let mut reader = BufReader::new(stream);
+        let (status, head) = read_head(&mut reader)?;
+        assert_eq!(status, 200, "{head}");
+        assert!(head.contains("text/event-stream"), "{head}");
+        Some(Events {
+            reader,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Connects and sends a request.
+    pub(crate) fn connect(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(SILENCE))?;
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
             head.push_str(&format!("host: {}\r\n", self.address));
@@ -169,8 +205,8 @@ impl Served {
         head.push_str(&format!(
             "connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         ));
-        stream.write_all(head.as_bytes()).unwrap();
-        stream
+        stream.write_all(head.as_bytes())?;
+        Ok(stream)
     }
 
     /// Returns what the server has written to standard error.
@@ -211,6 +247,14 @@ impl Drop for Served {
 }
 
 impl Events {
+    /// Reads up to a number of bytes, which are lost, and closes the connection.
+    pub(crate) fn cut(mut self, bytes: usize) {
+        if self.buffer.is_empty() {
+            let mut lost = vec![0; bytes];
+            drop(self.reader.read(&mut lost));
+        }
+    }
+
     /// Reads the next event; `None` if the stream ends.
     pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
@@ -249,19 +293,22 @@ impl Events {
     }
 }
 
-fn read_head(reader: &mut BufReader<TcpStream>) -> (u16, String) {
+/// Reads the head of an answer; `None` if the connection ends.
+fn read_head(reader: &mut BufReader<TcpStream>) -> Option<(u16, String)> {
     let mut head = String::new();
     loop {
         let mut line = String::new();
-        let read = reader.read_line(&mut line).unwrap();
-        assert!(read > 0, "the answer has no head: {head}");
+        let read = reader.read_line(&mut line).ok()?;
+        if read == 0 {
+            return None;
+        }
         if line == "\r\n" {
             break;
         }
         head.push_str(&line);
     }
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, head)
+    Some((status, head))
 }
 
 /// Reads a chunk of a chunked body; `None` at its end, or where the connection ends.

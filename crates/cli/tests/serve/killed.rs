@@ -1,36 +1,27 @@
 //! SIGKILL and SIGTERM of a server, in the middle of answers and while a call waits for a person.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{
-    Answer, Delivery, Gate, ModelServer, Random, Received, Reply, end_of_stream, text_delta,
+    Answer, Delivery, Gate, ModelServer, Random, Received, Reply, end_of_stream, soak, text_delta,
 };
 
-use crate::client::{Event, Served};
+use crate::client::{Event, Events, Served};
+use crate::history::{AGENT, SCRIPT, answer_of, check_numbers, check_turn, count};
 use crate::program::{folder, logue};
 
-const AGENT: &str = "<config model=\"m\"/>\n<tool name=\"work\" command=\"printf done\"/>\n";
 const EVENTS: &str = "/v1/sessions/s1/events";
 
 fn serve(folder: &Path, model: &ModelServer) -> Served {
     let mut command = logue(folder);
     command.env("OPENAI_BASE_URL", model.base_url());
     Served::start_with(command, &["agent.md", "--permission", "work=ask"])
-}
-
-/// Fails unless the numbers count up from the first one without a gap.
-fn check_numbers(events: &[Event]) {
-    let numbers = events.iter().map(|event| {
-        let (seq, generation) = event.id.split_once('-').unwrap();
-        assert_eq!(generation, "1");
-        seq.parse::<u64>().unwrap()
-    });
-    let numbers: Vec<u64> = numbers.collect();
-    let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
-    assert_eq!(numbers, expected, "{events:?}");
 }
 
 #[test]
@@ -67,73 +58,172 @@ fn a_killed_server_continues_its_turn_and_its_stream() {
     assert_eq!(accepted.count(), 1, "{events:?}");
 }
 
-/// Calls the tool until the request contains a result.
-fn answer_of(request: &Received) -> Reply {
-    let messages = request.body["messages"].as_array().unwrap();
-    let has_result = messages.iter().any(|message| message["role"] == "tool");
-    Reply::Answer(if has_result {
-        Answer::text("g h i j k l")
-    } else {
-        Answer::text("a b c d e f").with_call("c1", "work", "{}")
-    })
+/// A client that continues after each kill, and the killer.
+struct Round {
+    folder: tempfile::TempDir,
+    model: ModelServer,
+    random: Random,
+    served: Option<Served>,
+    events: Vec<Event>,
+    /// The number of events after which the server is killed next.
+    moment: usize,
+    left: usize,
+    is_decided: bool,
+}
+
+impl Round {
+    fn new(seed: u64, gate: &Gate) -> Self {
+        let gate = gate.clone();
+        let answer = move |request: &Received| answer_of(request, &gate, seed);
+        let mut random = Random::new(seed + 1);
+        Self {
+            folder: folder(&[("agent.md", AGENT), ("work.sh", SCRIPT)]),
+            model: ModelServer::start_by(answer, Delivery::Whole).unwrap(),
+            served: None,
+            events: Vec::new(),
+            moment: random.below(40),
+            left: 1 + random.below(3),
+            is_decided: false,
+            random,
+        }
+    }
+
+    fn killed(&mut self) -> usize {
+        match self.served.take() {
+            Some(served) => {
+                served.kill();
+                self.left -= 1;
+                self.moment = self.events.len() + self.random.below(30);
+                1
+            }
+            None => 0,
+        }
+    }
+
+    fn served(&mut self) -> &Served {
+        if self.served.is_none() {
+            self.served = Some(serve(self.folder.path(), &self.model));
+        }
+        self.served.as_ref().unwrap()
+    }
+
+    /// Waits for a random part of a time in which a server starts, recovers or answers.
+    fn wait(&mut self) {
+        let time = Duration::from_micros(self.random.below(60_000) as u64);
+        std::thread::sleep(time);
+    }
+
+    /// Opens the stream after the last event; sends the message if there was none.
+    fn stream(&mut self) -> Option<Events> {
+        let last = self.events.last().map(|event| event.id.clone());
+        let served = self.served();
+        if let Some(last) = last {
+            let headers = [("last-event-id", last.as_str())];
+            return served.try_events("GET", EVENTS, &headers, "");
+        }
+        let body = json!({"message": "go"}).to_string();
+        let headers = [("idempotency-key", "k1")];
+        served.try_events("POST", "/v1/sessions/s1/send", &headers, &body)
+    }
+
+    /// Posts the decision; kills the server during it if `is_cut`. Returns the kills.
+    fn decide(&mut self, is_cut: bool) -> usize {
+        let event = self
+            .events
+            .iter()
+            .find(|event| event.kind() == "turn.suspended");
+        let signal = event.unwrap().data["signal"]["signal_id"].clone();
+        let path = format!("/v1/signals/{}", signal.as_str().unwrap());
+        let body = json!({"approval": "approve"}).to_string();
+        if is_cut {
+            let posted = self.served().connect("POST", &path, &[], &body);
+            self.wait();
+            let killed = self.killed();
+            drop(posted);
+            return killed;
+        }
+        if let Some(answer) = self.served().try_request("POST", &path, &[], &body) {
+            assert_eq!(answer.status, 200, "{answer:?}");
+            self.is_decided = true;
+        }
+        0
+    }
+
+    /// Runs to the end of the turn, and returns the number of kills.
+    fn run(&mut self) -> usize {
+        let mut kills = 0;
+        // Between the message and its first event.
+        if self.random.below(4) == 0 {
+            let body = json!({"message": "go"}).to_string();
+            let headers = [("idempotency-key", "k1")];
+            let path = "/v1/sessions/s1/send";
+            let posted = self.served().connect("POST", path, &headers, &body);
+            self.wait();
+            kills += self.killed();
+            drop(posted);
+        }
+        loop {
+            // During the recovery.
+            if kills > 0 && self.left > 0 && self.random.below(4) == 0 {
+                self.served();
+                self.wait();
+                kills += self.killed();
+            }
+            let is_asked = count(&self.events, "turn.suspended") > 0;
+            if is_asked && !self.is_decided {
+                let is_cut = self.left > 0 && self.random.below(2) == 0;
+                kills += self.decide(is_cut);
+                continue;
+            }
+            let Some(mut stream) = self.stream() else {
+                continue;
+            };
+            while self.left == 0 || self.events.len() < self.moment {
+                let Some(event) = stream.next() else {
+                    break;
+                };
+                let kind = event.kind().to_owned();
+                self.events.push(event);
+                if kind == "turn.completed" {
+                    return kills;
+                }
+                if kind == "turn.suspended" {
+                    break;
+                }
+            }
+            if self.left > 0 && self.events.len() >= self.moment {
+                kills += self.killed();
+            }
+        }
+    }
 }
 
 #[test]
-fn sigkill_at_random_moments_loses_and_repeats_no_event() {
-    const ROUNDS: usize = 40;
-    let mut random = Random::new(17);
-    for round in 0..ROUNDS {
-        let delivery = Delivery::Random(round as u64);
-        let model = ModelServer::start_by(answer_of, delivery).unwrap();
-        let folder = folder(&[("agent.md", AGENT)]);
-        let mut served = Some(serve(folder.path(), &model));
-        let body = json!({"message": "go"}).to_string();
-        let mut stream =
-            served
-                .as_ref()
-                .unwrap()
-                .events("POST", "/v1/sessions/s1/send", None, &body);
-        let mut events: Vec<Event> = Vec::new();
-        // The kill comes after this many events, which may be after the last one.
-        let moment = random.below(9);
-        let mut decided = false;
-        let mut is_killed = false;
-        loop {
-            if events.len() == moment && !is_killed && served.is_some() {
-                served.take().unwrap().kill();
-            }
-            let Some(server) = &served else {
-                let server = serve(folder.path(), &model);
-                let last = events.last().map_or("0-1", |event| event.id.as_str());
-                stream = server.events("GET", EVENTS, Some(last), "");
-                is_killed = true;
-                served = Some(server);
-                continue;
-            };
-            match events.last().map(Event::kind) {
-                Some("turn.suspended") if !decided => {
-                    let signal = events.last().unwrap().data["signal"]["signal_id"].clone();
-                    let path = format!("/v1/signals/{}", signal.as_str().unwrap());
-                    let answer = server.post(&path, &json!({"approval": "approve"}));
-                    assert_eq!(answer.status, 200, "{answer:?}");
-                    decided = true;
-                    let last = events.last().unwrap().id.clone();
-                    stream = server.events("GET", EVENTS, Some(&last), "");
-                }
-                Some("turn.completed") => break,
-                _ => {}
-            }
-            let event = stream.next();
-            events.push(event.unwrap_or_else(|| panic!("round {round}: {events:?}")));
+fn sigkill_at_random_moments_loses_and_repeats_nothing() {
+    let target = soak::rounds(25, 200) as usize;
+    let gate = Gate::new();
+    let ended = Arc::new(AtomicBool::new(false));
+    let (opened, stop) = (gate.clone(), Arc::clone(&ended));
+    // The pieces of answers come one after another, so that kills come between them.
+    let ticker = std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            opened.open();
+            std::thread::sleep(Duration::from_millis(2));
         }
-        check_numbers(&events);
-        assert!(decided, "round {round}: {events:?}");
-        let server = served.as_ref().unwrap();
-        let history = server.get("/v1/sessions/s1/messages").json();
-        let messages: Vec<Value> = history["messages"].as_array().unwrap().clone();
-        let results = messages.iter().filter(|message| message["role"] == "tool");
-        assert_eq!(results.count(), 1, "round {round}: {messages:?}");
+    });
+    let (mut kills, mut seed) = (0, 0);
+    while kills < target {
+        seed += 1;
+        let mut round = Round::new(seed, &gate);
+        kills += round.run();
+        // The same decision again changes nothing.
+        round.decide(false);
+        let served = round.served.take().unwrap();
+        check_turn(&served, round.folder.path(), "s1", &round.events);
     }
+    ended.store(true, Ordering::Relaxed);
+    ticker.join().unwrap();
+    println!("{kills} kills in {seed} turns");
 }
 
 #[test]

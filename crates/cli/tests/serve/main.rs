@@ -6,10 +6,12 @@ mod access;
 mod ag_ui;
 mod client;
 mod completions;
+mod cuts;
 mod documented;
 mod erased;
 mod gateway;
 mod hidden;
+mod history;
 mod killed;
 mod openapi;
 #[path = "../cli/program.rs"]
