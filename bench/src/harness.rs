@@ -283,6 +283,6 @@ fn row(job: &str, ours: &str, beside: &str, ratio: &str, goal: &str, reached: Op
     println!("| {job} | {ours} | {beside} | {ratio} | {goal} | {reached} |");
 }
 
-fn as_float(count: usize) -> f64 {
+pub(crate) fn as_float(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }

@@ -12,6 +12,7 @@ mod counting;
 mod generate;
 mod harness;
 mod parse;
+mod serve;
 mod sessions;
 mod stream;
 mod turn;
@@ -23,7 +24,7 @@ use logue_bench::{Peers, chatmd, openchatml};
 
 const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
-                 | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
+                 | serve LOGUE [short] | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
@@ -72,6 +73,8 @@ fn main() -> ExitCode {
         ["sessions"] => sessions::table(None),
         ["sessions", python] => sessions::table(Some(Path::new(python))),
         ["sessions-player", action @ ..] => sessions::player::run(action),
+        ["serve", program] => serve::table(Path::new(program), &serve::Load::FULL),
+        ["serve", program, "short"] => serve::table(Path::new(program), &serve::Load::SHORT),
         ["turn", program] => turn::table(Path::new(program), None),
         ["turn", program, peer] => turn::table(Path::new(program), Some(Path::new(peer))),
         ["stream", program, peers @ ..] => {

@@ -3,6 +3,7 @@
 mod chatmd;
 mod harness;
 mod openchatml;
+mod serve;
 mod sessions;
 mod stream;
 mod turn;
@@ -24,6 +25,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["harness", rest @ ..] = arguments {
         return harness::bench(root, rest);
+    }
+    if let ["serve", rest @ ..] = arguments {
+        return serve::bench(root, rest);
     }
     if let ["sessions", rest @ ..] = arguments {
         return sessions::bench(root, rest);
