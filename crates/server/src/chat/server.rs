@@ -18,10 +18,12 @@ use tokio::sync::{Semaphore, watch};
 
 use super::access::AccessTokens;
 use super::api::Api;
+use super::bodies::{BodyLimits, read_body};
 use super::guard::{Guard, admit};
 use super::host::ChatHost;
 use super::hub::SessionHub;
 use super::routes::routes;
+use super::stalled::Stalled;
 use super::supervisor::Supervisor;
 use super::turns::Turns;
 
@@ -35,6 +37,10 @@ pub struct ChatServerOptions {
     pub max_body_bytes: usize,
     /// The time in which a client must send the head of a request.
     pub header_timeout: Duration,
+    /// The time in which a client must send the body of a request.
+    pub body_timeout: Duration,
+    /// The time after which a connection ends whose client does not read.
+    pub write_timeout: Duration,
     /// The number of connections; others wait.
     pub max_connections: usize,
     /// The time that running turns have to end after the server was asked to end.
@@ -49,6 +55,8 @@ impl Default for ChatServerOptions {
             hosts: Vec::new(),
             max_body_bytes: 8 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             max_connections: 4_096,
             drain: Duration::from_secs(25),
             event_age: Duration::from_hours(24),
@@ -124,8 +132,13 @@ impl ChatServer {
             turns: Arc::clone(&self.turns),
             shutdown,
         };
+        let limits = BodyLimits {
+            bytes: self.options.max_body_bytes,
+            time: self.options.body_timeout,
+        };
         let router = routes(api)
             .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
+            .layer(from_fn_with_state(limits, read_body))
             .layer(from_fn_with_state(
                 guard(address, &self.options, &self.tokens, &self.turns.clock),
                 admit,
@@ -176,6 +189,7 @@ pub(crate) struct Connections {
     graceful: GracefulShutdown,
     free: Arc<Semaphore>,
     header_timeout: Duration,
+    write_timeout: Duration,
 }
 
 impl Connections {
@@ -184,6 +198,7 @@ impl Connections {
             graceful: GracefulShutdown::new(),
             free: Arc::new(Semaphore::new(options.max_connections)),
             header_timeout: options.header_timeout,
+            write_timeout: options.write_timeout,
         }
     }
 
@@ -201,6 +216,7 @@ impl Connections {
             };
             // Events are small, and must not wait for more.
             drop(stream.set_nodelay(true));
+            let stream = Stalled::new(stream, self.write_timeout);
             let service = TowerToHyperService::new(router.clone());
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())

@@ -58,6 +58,7 @@ impl Supervisor {
             if Instant::now() >= timers {
                 // A store that is away is tried again.
                 drop(self.continue_turns().await);
+                drop(self.end_removed().await);
                 timers = Instant::now() + TIMERS;
             }
             if Instant::now() >= trim {
@@ -69,13 +70,19 @@ impl Supervisor {
         }
     }
 
-    /// Logs the outcomes of followed sessions, and ends the logs of removed ones.
+    /// Logs the outcomes of the sessions that are followed.
     async fn log_outcomes(&self) -> Result<(), StoreError> {
         for session in self.turns.hub.sweep() {
+            self.turns.log_outcomes(&session).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the logs of followed sessions that were removed.
+    async fn end_removed(&self) -> Result<(), StoreError> {
+        for session in self.turns.hub.sweep() {
             let known = self.turns.host.store().session(&session).await?;
-            if known.is_some() {
-                self.turns.log_outcomes(&session).await?;
-            } else if !self.turns.runs(&session) {
+            if known.is_none() && !self.turns.runs(&session) {
                 self.turns.hub.remove(&session).await?;
             }
         }
