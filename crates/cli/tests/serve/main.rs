@@ -4,6 +4,7 @@
 
 mod access;
 mod ag_ui;
+mod browser;
 mod client;
 mod completions;
 mod cuts;
@@ -14,6 +15,7 @@ mod hidden;
 mod history;
 mod killed;
 mod openapi;
+mod page;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;

@@ -23,7 +23,8 @@ fn the_document_and_its_page_describe_every_path() {
         let text = format!("<code>{path}</code>");
         assert!(page.text.contains(&text), "the page has no {path}");
         for method in methods.as_object().unwrap().keys() {
-            if path.ends_with("/events") {
+            // A stream has no end, and the page has no file of this name.
+            if path.ends_with("/events") || path == "/page/{file}" {
                 continue;
             }
             let path = path.replace(['{', '}'], "");

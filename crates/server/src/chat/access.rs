@@ -55,6 +55,9 @@ pub struct AccessToken {
     pub name: String,
     /// The SHA-256 hash of the token, in hexadecimal digits.
     pub hash: String,
+    /// The SHA-256 hash of the cookie that is derived from the token, in hexadecimal digits.
+    #[serde(default)]
+    pub cookie_hash: String,
     /// The permissions.
     pub scopes: Vec<TokenScope>,
     /// The agents that it may use; empty for all.
@@ -80,6 +83,7 @@ impl AccessToken {
         Self {
             name: name.into(),
             hash: hash(secret),
+            cookie_hash: hash(&cookie_of(secret)),
             scopes,
             agents: Vec::new(),
             created_at: now.0,
@@ -94,6 +98,7 @@ impl AccessToken {
         Self {
             name: String::new(),
             hash: String::new(),
+            cookie_hash: String::new(),
             scopes: Vec::new(),
             agents: Vec::new(),
             created_at: 0,
@@ -159,10 +164,23 @@ impl Caller {
     ///
     /// All tokens are compared, each in constant time.
     pub(crate) fn of_token(tokens: &[AccessToken], secret: &str, now: Timestamp) -> Option<Self> {
-        let given = hash(secret);
+        Self::of_hash(tokens, |token| &token.hash, &hash(secret), now)
+    }
+
+    /// Returns the caller whose browser has the cookie of a token.
+    pub(crate) fn of_cookie(tokens: &[AccessToken], cookie: &str, now: Timestamp) -> Option<Self> {
+        Self::of_hash(tokens, |token| &token.cookie_hash, &hash(cookie), now)
+    }
+
+    fn of_hash(
+        tokens: &[AccessToken],
+        hash_of: impl Fn(&AccessToken) -> &str,
+        given: &str,
+        now: Timestamp,
+    ) -> Option<Self> {
         let mut found = None;
         for token in tokens {
-            if is_equal(&token.hash, &given) && !token.is_expired(now) {
+            if is_equal(hash_of(token), given) && !token.is_expired(now) {
                 found = Some(token);
             }
         }
@@ -181,6 +199,14 @@ impl Caller {
     pub(crate) fn may_use(&self, agent: &str) -> bool {
         self.agents.is_empty() || self.agents.iter().any(|own| own == agent)
     }
+}
+
+/// The name of the cookie of the page.
+pub(crate) const COOKIE: &str = "logue";
+
+/// Returns the cookie of a token, from which the token cannot be computed.
+pub(crate) fn cookie_of(secret: &str) -> String {
+    hash(&format!("logue cookie\0{secret}"))
 }
 
 /// Returns the hash under which a token is stored.

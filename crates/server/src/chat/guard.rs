@@ -8,7 +8,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use logue_harness::Clock;
 
-use super::access::{AccessTokens, Caller};
+use super::access::{AccessTokens, COOKIE, Caller};
+use super::page;
 use super::problem::Problem;
 
 /// The rules of requests.
@@ -85,6 +86,22 @@ impl Guard {
         if let Some(secret) = bearer(headers)?.filter(|_| checks) {
             return Caller::of_token(&tokens, secret, self.clock.now()).ok_or_else(unauthorized);
         }
+        if let Some(cookie) = cookie(headers) {
+            // A cookie is sent also with requests that another page causes.
+            let is_own = origin.is_some() || site.is_some_and(|site| site == "same-origin");
+            if !is_own && !method.is_safe() {
+                let detail = "a request with a cookie requires `Origin`";
+                return Err(Problem::new(
+                    StatusCode::FORBIDDEN,
+                    "origin_refused",
+                    detail,
+                ));
+            }
+            let caller = Caller::of_cookie(&tokens, cookie, self.clock.now());
+            if let Some(caller) = caller {
+                return Ok(caller);
+            }
+        }
         if self.is_open && tokens.is_empty() {
             return Ok(Caller::local());
         }
@@ -99,7 +116,7 @@ impl Guard {
 
 /// Returns whether a path needs no token.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs")
+    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs") || page::is_file(path)
 }
 
 fn unauthorized() -> Problem {
@@ -124,6 +141,18 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Pro
             Err(_) => Err(Problem::invalid(format!("invalid header `{name}`"))),
         },
     }
+}
+
+/// Returns the value of the page's cookie.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let mut pairs = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .find(|(name, _)| *name == COOKIE)
+        .map(|(_, value)| value)
 }
 
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

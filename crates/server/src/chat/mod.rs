@@ -14,6 +14,7 @@ mod host;
 mod hub;
 mod openapi;
 mod outcomes;
+mod page;
 pub(crate) mod problem;
 mod public_error;
 mod route_table;

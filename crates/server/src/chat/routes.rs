@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use super::api::Api;
 use super::problem::Problem;
 use super::route_table::RouteTable;
-use super::{ag_ui, agents, branches, completions, events, openapi, send, sessions, signals};
+use super::{ag_ui, agents, branches, completions, events, openapi, page, send, sessions, signals};
 
 /// Returns the routes of the server.
 pub(crate) fn routes(api: Api) -> Router {
@@ -19,6 +19,12 @@ pub(crate) fn routes(api: Api) -> Router {
 
 fn table() -> RouteTable {
     RouteTable::default()
+        .get("/", page::index)
+        .get("/page/{file}", page::file)
+        .get("/v1/me", page::me)
+        .post("/v1/login", page::login)
+        .post("/v1/logout", page::logout)
+        .post("/v1/markdown", page::markdown)
         .get("/healthz", agents::health)
         .get("/readyz", agents::ready)
         .get("/metrics", agents::metrics)

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
 use super::extract::{PathOf, QueryOf};
+use super::page;
 use super::problem::Problem;
 use super::sse::EventId;
 use super::visible::{visible_json, visible_suspension};
@@ -26,6 +27,12 @@ pub(crate) struct ListQuery {
     agent: Option<String>,
     #[serde(default)]
     limit: Option<usize>,
+    /// Words that a message contains.
+    #[serde(default)]
+    search: Option<String>,
+    /// Whether each session has a title.
+    #[serde(default)]
+    titles: bool,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +43,18 @@ pub(crate) struct PageQuery {
     before: Option<u64>,
     #[serde(default)]
     limit: Option<usize>,
+    /// The form of the messages; JSON by default.
+    #[serde(default)]
+    form: MessagesForm,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MessagesForm {
+    #[default]
+    Json,
+    /// With the position of each message, and the nodes of its Markdown.
+    Nodes,
 }
 
 /// `GET /v1/sessions`
@@ -48,17 +67,29 @@ pub(crate) async fn list(
     let limit = query.limit.unwrap_or(PAGE).min(MAX_PAGE);
     let all = api.store().list(SessionFilter::default()).await?;
     let mut sessions = Vec::new();
+    let mut search = query.search.as_deref().map(page::SessionSearch::new);
     for info in &all {
         let agent = api.turns.host.agent_of(info);
         let Some(agent) = agent.filter(|agent| caller.may_use(agent)) else {
             continue;
         };
-        if query.agent.as_ref().is_none_or(|named| *named == agent) {
-            if sessions.len() == limit {
-                return Ok(Json(json!({ "sessions": sessions, "has_more": true })));
-            }
-            sessions.push(summary(info, &agent));
+        if query.agent.as_ref().is_some_and(|named| *named != agent) {
+            continue;
         }
+        let mut shown = summary(info, &agent);
+        if let Some(search) = &mut search {
+            let Some(excerpt) = search.excerpt(&**api.store(), info).await? else {
+                continue;
+            };
+            shown["excerpt"] = json!(excerpt);
+        }
+        if sessions.len() == limit {
+            return Ok(Json(json!({ "sessions": sessions, "has_more": true })));
+        }
+        if query.titles {
+            shown["title"] = json!(page::title(&**api.store(), info).await?);
+        }
+        sessions.push(shown);
     }
     Ok(Json(json!({ "sessions": sessions, "has_more": false })))
 }
@@ -113,9 +144,11 @@ pub(crate) async fn messages(
     let from = to.saturating_sub(limit as u64);
     let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
     let stored = api.store().history(&session, from, count).await?;
-    Ok(Json(
-        json!({"from": from, "to": to, "messages": visible_json(&stored)}),
-    ))
+    let messages = match query.form {
+        MessagesForm::Json => visible_json(&stored),
+        MessagesForm::Nodes => page::shown_messages(from, &stored),
+    };
+    Ok(Json(json!({"from": from, "to": to, "messages": messages})))
 }
 
 /// `DELETE /v1/sessions/{session}`

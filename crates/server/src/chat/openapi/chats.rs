@@ -45,6 +45,16 @@ fn sessions() -> Vec<Operation> {
             &limit,
             "The number of sessions; 100 by default, at most 1000.",
         )
+        .query(
+            "search",
+            &json!({"type": "string"}),
+            "Lists sessions with a visible message that contains all these words.",
+        )
+        .query(
+            "titles",
+            &json!({"type": "boolean"}),
+            "Whether each session has a title: the first line of its first message.",
+        )
         .answer(200, "The sessions.", &schema("Sessions")),
         get(
             "/v1/sessions/{session}",
@@ -78,6 +88,11 @@ fn sessions() -> Vec<Operation> {
             "limit",
             &limit,
             "The number of messages; 100 by default, at most 1000.",
+        )
+        .query(
+            "form",
+            &json!({"enum": ["json", "nodes"]}),
+            "`nodes` adds the position of each message and the nodes of its Markdown.",
         )
         .answer(
             200,

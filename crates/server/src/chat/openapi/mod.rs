@@ -9,6 +9,7 @@ mod operation;
 mod page;
 mod schemas;
 mod service;
+mod web;
 
 use std::sync::OnceLock;
 
@@ -23,6 +24,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     let mut operations = service::operations();
     operations.extend(chats::operations());
     operations.extend(compatible::operations());
+    operations.extend(web::operations());
     operations
 }
 

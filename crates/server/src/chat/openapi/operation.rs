@@ -15,6 +15,7 @@ pub(crate) struct Operation {
     summary: &'static str,
     tag: &'static str,
     scope: Option<TokenScope>,
+    is_authenticated: bool,
     parameters: Vec<Value>,
     body: Option<Value>,
     /// The answers by status; each may have several content types.
@@ -65,6 +66,7 @@ impl Operation {
             summary,
             tag,
             scope: None,
+            is_authenticated: false,
             parameters: Vec::new(),
             body: None,
             answers: BTreeMap::new(),
@@ -87,8 +89,13 @@ impl Operation {
     /// Requires a token with a scope.
     pub(crate) fn scope(mut self, scope: TokenScope) -> Self {
         self.scope = Some(scope);
+        self.authenticated().problem(403, "scope_missing")
+    }
+
+    /// Requires a token with any scope.
+    pub(crate) fn authenticated(mut self) -> Self {
+        self.is_authenticated = true;
         self.problem(401, "unauthorized")
-            .problem(403, "scope_missing")
             .problem(503, "store_unavailable")
             .problem(500, "store_corrupt")
     }
@@ -178,10 +185,11 @@ impl Operation {
             "tags": [self.tag]});
         let description = match self.scope {
             Some(scope) => format!("Requires the scope `{scope}`."),
+            None if self.is_authenticated => "Requires a token.".to_owned(),
             None => "Requires no token.".to_owned(),
         };
         json["description"] = json!(description);
-        if self.scope.is_some() {
+        if self.is_authenticated {
             // Without any token, clients on the server's machine are served.
             json["security"] = json!([{"token": []}, {}]);
         }

@@ -1,0 +1,275 @@
+// The open session: its history, running turns, approvals, and their order on the page.
+
+import { ApprovalCard } from "./approval.js";
+import { begin, get, post, request, session } from "./api.js";
+import { el, icon, iconButton, randomId, toast } from "./dom.js";
+import { confirmed } from "./help.js";
+import { LiveTurns } from "./live.js";
+import { EventStream } from "./stream.js";
+import { Transcript } from "./transcript.js";
+
+/** The distance to the end within which new text is followed, in pixels. */
+const NEAR = 80;
+
+export class Conversation {
+  constructor(id, me, listeners) {
+    this.id = id;
+    this.me = me;
+    this.listeners = listeners;
+    const actions = {
+      canSend: () => me.scopes.includes("send"),
+      fork: (position) => this.fork(position),
+      edit: (item, text) => this.fork(item.position, text),
+      rerun: (item) => this.rerun(item),
+    };
+    this.history = new Transcript(id, actions);
+    this.live = new LiveTurns(this.history, actions);
+    this.approvals = new Map();
+    this.waiting = el("div", { class: "approvals" });
+    this.failure = el("div", { class: "failures" });
+    this.announcer = el("div", { class: "off-screen", role: "status", "aria-live": "polite" });
+    this.column = el("div", { class: "column", role: "log", "aria-live": "off", "aria-label": "Messages" }, this.history.list, this.live.element, this.failure, this.waiting);
+    this.jump = el("button", { type: "button", class: "jump", hidden: true, onclick: () => this.toEnd() }, icon("down"), "Latest");
+    this.scroller = el("div", { class: "scroller", tabIndex: 0, "aria-label": "Session", role: "region" }, this.column);
+    this.element = el("div", { class: "conversation" }, this.scroller, this.jump, this.announcer);
+    this.isFollowing = true;
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.sizes = new ResizeObserver(() => this.isFollowing && this.down());
+    this.sizes.observe(this.column);
+  }
+
+  /** Reads the session and follows its events. */
+  async open() {
+    let info;
+    try {
+      info = await get(session(this.id));
+    } catch (error) {
+      if (this.isClosed) return;
+      if (error instanceof TypeError) {
+        this.listeners.onConnection(false);
+        setTimeout(() => this.isClosed || this.open(), 500);
+        return;
+      }
+      this.column.replaceChildren(el("p", { class: "muted center", role: "alert" }, error.message));
+      return;
+    }
+    if (this.isClosed) return;
+    await this.history.showEnd(info.messages);
+    if (this.isClosed) return;
+    this.live.clear();
+    this.showSignals(info.signals);
+    this.titled();
+    this.down();
+    this.stream?.close();
+    this.stream = new EventStream(this.id, info.events_after, {
+      onEvent: (event) => this.event(event),
+      onState: (isOpen) => this.listeners.onConnection(isOpen),
+      onGone: (error) => error.status === 404 && this.listeners.onOpen(null),
+    });
+    this.running();
+    this.element.dataset.ready = "true";
+  }
+
+  close() {
+    this.isClosed = true;
+    this.stream?.close();
+    this.sizes.disconnect();
+    for (const card of this.approvals.values()) card.remove();
+  }
+
+  async titled() {
+    const own = this.history.items.find((item) => item.position === 0);
+    const first = own ?? (await this.history.page(1, 1).catch(() => null))?.messages[0];
+    const text = first ? (typeof first.message.content === "string" ? first.message.content : first.message.content?.find((block) => block.type === "text")?.text ?? "") : "";
+    if (!this.isClosed) this.listeners.onTitle(text.split("\n").find((line) => line.trim())?.slice(0, 90) ?? "");
+  }
+
+  event(event) {
+    if (event.type === "reset") {
+      this.open();
+      return;
+    }
+    const isEnd = event.type === "turn.completed" || event.type === "turn.suspended" || event.type === "turn.failed";
+    if (event.type === "turn.accepted") this.failure.replaceChildren();
+    if (isEnd) this.ended(event);
+    else this.live.event(event);
+    if (isEnd || event.type === "turn.accepted" || (event.type === "tool.started" && this.approvals.size)) {
+      this.refreshSignals();
+      this.listeners.onChange();
+    }
+    this.running();
+    if (this.isFollowing) this.down();
+  }
+
+  /** Replaces what was shown of a turn by its messages in the history. */
+  async ended(event) {
+    const turn = this.live.turns.get(event.turn);
+    if (turn) {
+      turn.isOver = true;
+      turn.status.hidden = true;
+    }
+    const isFirst = this.history.total === 0;
+    try {
+      await this.history.extend(event.to ?? this.history.total);
+    } catch {
+      // Without a connection what was shown stays, and the next outcome brings the messages.
+      return;
+    }
+    this.live.remove(event.turn);
+    if (isFirst) this.titled();
+    if (event.type === "turn.failed") this.failed(event);
+    this.announce({ "turn.completed": "The answer is complete", "turn.suspended": "A call needs approval", "turn.failed": "The turn failed" }[event.type]);
+    if (this.isFollowing) this.down();
+  }
+
+  failed(event) {
+    const error = event.error ?? {};
+    const isCancelled = error.code === "turn_cancelled";
+    this.failure.replaceChildren(el("div", { class: isCancelled ? "failure quiet" : "failure", role: "alert" }, icon(isCancelled ? "stop" : "warn"),
+      el("span", {}, isCancelled ? "Stopped" : error.message ?? "The turn failed", !isCancelled && error.code && el("code", {}, error.code)),
+      error.resumable && this.me.scopes.includes("send") && el("button", { type: "button", onclick: () => this.retry() }, icon("rerun"), "Try again")));
+  }
+
+  announce(text) {
+    this.announcer.textContent = text;
+  }
+
+  running() {
+    this.listeners.onRunning(this.live.isRunning);
+  }
+
+  refreshSignals() {
+    clearTimeout(this.signalTimer);
+    this.signalTimer = setTimeout(async () => {
+      const info = await get(session(this.id)).catch(() => null);
+      if (info && !this.isClosed) this.showSignals(info.signals);
+    }, 30);
+  }
+
+  async showSignals(signals) {
+    const ids = new Set(signals.map((signal) => signal.signal_id));
+    for (const [id, card] of this.approvals) {
+      if (ids.has(id)) continue;
+      card.remove();
+      this.approvals.delete(id);
+    }
+    for (const signal of signals) {
+      for (const call of signal.calls ?? []) this.history.cards.get(call.id)?.set("approval");
+      if (this.approvals.has(signal.signal_id)) continue;
+      const card = new ApprovalCard(signal, this.me.scopes.includes("approve"));
+      this.approvals.set(signal.signal_id, card);
+      this.waiting.append(card.element);
+      // The time of the suspension is only in the signal itself.
+      get(`signals/${encodeURIComponent(signal.signal_id)}`).then((shown) => Object.assign(card.signal, { since: shown.since })).catch(() => {});
+    }
+    if (this.isFollowing) this.down();
+  }
+
+  focusApproval() {
+    const card = this.approvals.values().next().value;
+    card?.element.scrollIntoView({ block: "nearest" });
+    card?.element.focus();
+  }
+
+  down() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  async toEnd() {
+    if (!this.history.isAtEnd) await this.history.showEnd(this.history.total);
+    this.isFollowing = true;
+    this.live.element.hidden = false;
+    this.down();
+  }
+
+  /** Loads messages near the ends of the window, and keeps the place of what is shown. */
+  async scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    const left = scrollHeight - scrollTop - clientHeight;
+    this.isFollowing = left < NEAR && this.history.isAtEnd;
+    this.jump.hidden = left < 400 && this.history.isAtEnd;
+    if (this.isLoading) return;
+    const isTop = scrollTop < 600 && this.history.start > 0;
+    const isBottom = left < 600 && !this.history.isAtEnd;
+    if (!isTop && !isBottom) return;
+    this.isLoading = true;
+    const anchor = this.anchor();
+    await (isTop ? this.history.older() : this.history.newer()).catch(() => {});
+    this.live.element.hidden = !this.history.isAtEnd;
+    if (anchor?.element.isConnected) this.scroller.scrollTop += anchor.element.getBoundingClientRect().top - anchor.top;
+    this.isLoading = false;
+  }
+
+  /** Returns an element that is visible, with its place. */
+  anchor() {
+    const top = this.scroller.getBoundingClientRect().top;
+    for (const element of this.history.list.children) {
+      const box = element.getBoundingClientRect();
+      if (box.bottom > top) return { element, top: box.top };
+    }
+    return null;
+  }
+
+  /** Sends a message; it is accepted once, however often the connection fails. */
+  static send(id, text, agent, onWait) {
+    const body = agent ? { message: text, agent } : { message: text };
+    return begin(session(id, "/send"), body, { key: randomId(), onWait });
+  }
+
+  async send(text) {
+    this.isFollowing = true;
+    if (!this.history.isAtEnd) await this.toEnd();
+    await Conversation.send(this.id, text, undefined, () => this.listeners.onConnection(false));
+  }
+
+  async cancel() {
+    await post(session(this.id, "/cancel"), {}).catch((error) => toast(error.message, "bad"));
+  }
+
+  async retry() {
+    this.failure.replaceChildren();
+    await begin(session(this.id, "/retry"), {}).catch((error) => toast(error.message, "bad"));
+  }
+
+  /** Copies the session up to a position, and opens the copy. */
+  async fork(position, draft) {
+    try {
+      const copy = await post(session(this.id, "/fork"), { messages: position });
+      this.listeners.onOpen(copy.session, draft);
+      toast("A copy of the session was opened");
+    } catch (error) {
+      toast(error.message, "bad");
+    }
+  }
+
+  async rerun(item) {
+    try {
+      const copy = await post(session(this.id, "/fork"), { messages: item.position });
+      await begin(session(copy.session, "/send"), { message: item.message }, { key: randomId() });
+      this.listeners.onOpen(copy.session);
+    } catch (error) {
+      toast(error.message, "bad");
+    }
+  }
+
+  async remove() {
+    const isSure = await confirmed("Delete this session?", "Its messages are removed from the server. Copies of it stay.", "Delete");
+    if (!isSure) return;
+    try {
+      await request("DELETE", session(this.id));
+      this.listeners.onOpen(null);
+      this.listeners.onChange();
+    } catch (error) {
+      toast(error.message, "bad");
+    }
+  }
+
+  /** Returns the buttons of the session. */
+  tools() {
+    if (!this.me.scopes.includes("send")) return [];
+    return [
+      iconButton("fork", "Continue in a copy of the session", () => this.fork(this.history.total)),
+      iconButton("trash", "Delete the session", () => this.remove()),
+    ];
+  }
+}

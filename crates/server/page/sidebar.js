@@ -1,0 +1,101 @@
+// The list of sessions with its search.
+
+import { get } from "./api.js";
+import { age, el, icon, iconButton } from "./dom.js";
+
+export class Sidebar {
+  /** `onOpen` receives the id of a selected session; null begins a new one. */
+  constructor({ onOpen, onClose }) {
+    this.onOpen = onOpen;
+    this.selected = null;
+    this.search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search sessions", autocomplete: "off", spellcheck: false, maxLength: 200,
+      oninput: () => this.later(180) });
+    this.list = el("ul", { class: "session-list" });
+    this.note = el("p", { class: "muted session-note", role: "status" });
+    this.foot = el("div", { class: "sidebar-foot" });
+    this.element = el("aside", { class: "sidebar", "aria-label": "Sessions" },
+      el("header", {},
+        el("span", { class: "brand" }, el("img", { src: "page/icon.svg", alt: "", width: 26, height: 26 }), "Logue"),
+        iconButton("close", "Close the list", onClose, { class: "icon-button only-phone" })),
+      el("button", { type: "button", class: "new-session", onclick: () => onOpen(null) }, icon("plus"), "New session", el("kbd", {}, "Alt N")),
+      el("div", { class: "search" }, icon("search"), this.search, el("kbd", {}, "Ctrl K")),
+      el("nav", { "aria-label": "Sessions" }, this.list, this.note),
+      this.foot);
+    this.list.addEventListener("keydown", (event) => this.move(event));
+  }
+
+  /** Reads the list again, soon. */
+  later(milliseconds = 100) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.refresh(), milliseconds);
+  }
+
+  async refresh() {
+    const words = this.search.value.trim();
+    const query = words ? `&search=${encodeURIComponent(words)}` : "";
+    const number = (this.number = (this.number ?? 0) + 1);
+    try {
+      const [listed, waiting] = await Promise.all([get(`sessions?titles=true&limit=100${query}`), get("signals")]);
+      if (number !== this.number) return;
+      this.sessions = listed.sessions;
+      this.show(listed, new Set(waiting.signals.map((signal) => signal.session)));
+    } catch (error) {
+      if (number === this.number && error.status !== 401) this.note.textContent = error.status ? error.message : "";
+    }
+  }
+
+  select(id) {
+    this.selected = id;
+    for (const item of this.list.children) mark(item.firstChild, item.firstChild.dataset.session === id);
+  }
+
+  show(listed, waiting) {
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.session : null;
+    const agents = new Set(listed.sessions.map((session) => session.agent));
+    this.list.replaceChildren(...listed.sessions.map((session) => this.entry(session, waiting, agents.size > 1)));
+    this.select(this.selected);
+    if (focused) this.list.querySelector(`[data-session="${CSS.escape(focused)}"]`)?.focus();
+    if (listed.sessions.length === 0) this.note.textContent = this.search.value ? "Nothing found" : "No sessions yet";
+    else this.note.textContent = listed.has_more ? "Older sessions are found by search" : "";
+  }
+
+  entry(session, waiting, hasAgents) {
+    const isWaiting = waiting.has(session.session);
+    const isRunning = session.pending > 0;
+    const state = isWaiting ? "needs approval" : isRunning ? "running" : "";
+    return el("li", {}, el("a", { href: `#/${encodeURIComponent(session.session)}`, class: "session", "data-session": session.session,
+      onclick: (event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+        event.preventDefault();
+        this.onOpen(session.session);
+      } },
+      el("span", { class: "session-title", dir: "auto" }, session.title || session.session),
+      el("span", { class: "session-meta" },
+        state && el("span", { class: `badge ${isWaiting ? "approval" : "running"}` }, state),
+        hasAgents && el("span", { class: "agent" }, session.agent),
+        el("span", {}, age(session.updated_at))),
+      session.excerpt && el("span", { class: "excerpt", dir: "auto" }, session.excerpt)));
+  }
+
+  /** Moves the focus in the list by arrow keys. */
+  move(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const item = event.target.closest("li");
+    if (!step || !item) return;
+    event.preventDefault();
+    const next = step > 0 ? item.nextElementSibling : item.previousElementSibling;
+    (next?.firstChild ?? this.search).focus();
+  }
+
+  /** Opens the next or previous session. */
+  step(by) {
+    const all = (this.sessions ?? []).map((session) => session.session);
+    const next = all[all.indexOf(this.selected) + by];
+    if (next) this.onOpen(next);
+  }
+}
+
+function mark(link, isSelected) {
+  if (isSelected) link.setAttribute("aria-current", "page");
+  else link.removeAttribute("aria-current");
+}
