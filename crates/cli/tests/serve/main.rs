@@ -16,6 +16,7 @@ mod history;
 mod killed;
 mod openapi;
 mod page;
+mod pairs;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;
