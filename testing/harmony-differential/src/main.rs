@@ -7,11 +7,11 @@ use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
 use base64::Engine as _;
-use openchatml::FrameRole;
 use openchatml::harmony::{
-    Conversation, Form, HarmonyReadOptions, Reasoning, RenderError, RenderMessage, RenderOptions,
-    Renderer, RendererCompat, SystemContent, ToolNamespace, read_harmony_ids,
+    Conversation, End, Form, HarmonyReadOptions, Reasoning, RenderError, RenderMessage,
+    RenderOptions, Renderer, RendererCompat, SystemContent, ToolNamespace, read_harmony_ids,
 };
+use openchatml::{FrameRole, recipient_of, tool_of};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,6 +50,11 @@ enum Request {
     Read {
         ids: Vec<u32>,
         role: Option<String>,
+    },
+    /// Text, reasoning and calls of a completion.
+    Answer {
+        ids: Vec<u32>,
+        tools: Vec<String>,
     },
 }
 
@@ -132,6 +137,7 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             let options = RenderOptions::default();
             rendered(renderer.ids(&conversation, Form::Conversation, &options))
         }
+        Request::Answer { ids, tools } => completion(ids, &tools),
         Request::Read { ids, role } => {
             let options = HarmonyReadOptions::default()
                 .with_start_role(role.map(|role| FrameRole::parse(role.as_bytes())));
@@ -157,6 +163,39 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             })
         }
     }
+}
+
+/// Reads a completion as a client receives it.
+fn completion(ids: Vec<u32>, tools: &[String]) -> Value {
+    let options = HarmonyReadOptions::default()
+        .with_start_role(Some(FrameRole::Assistant))
+        .with_tools(tools.iter().map(|tool| recipient_of(tool)).collect());
+    let document = read_harmony_ids(ids, &options);
+    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+    for message in &document.messages {
+        let head = &message.head;
+        if head.role != FrameRole::Assistant && !head.stray {
+            break;
+        }
+        let to = head.recipient.as_deref().filter(|_| !head.stray);
+        let tool = to.filter(|to| !matches!(*to, "user" | "assistant" | "all"));
+        match tool {
+            Some(tool) if message.end.is_stop() => {
+                calls.push(json!([tool_of(tool), message.content]));
+            }
+            None if message.is_visible() => text.push_str(&message.content),
+            _ => reasoning.push_str(&message.content),
+        }
+        if matches!(message.end, End::Return | End::Call) {
+            break;
+        }
+    }
+    let codes: Vec<&str> = document
+        .diagnostics
+        .iter()
+        .map(|found| found.code.as_str())
+        .collect();
+    json!({"text": text, "reasoning": reasoning, "calls": calls, "codes": codes})
 }
 
 fn rendered(result: Result<Vec<u32>, RenderError>) -> Value {
