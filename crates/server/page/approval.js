@@ -52,9 +52,8 @@ export class ApprovalCard {
   }
 
   tick() {
-    const { timeout_seconds: seconds, since } = this.signal;
-    if (!seconds || !since) return;
-    const left = since + seconds * 1000 - Date.now();
+    if (!this.signal.expires_at) return;
+    const left = this.signal.expires_at - Date.now();
     this.expiry.textContent = left > 0 ? `denied in ${duration(left).replace(/\.\d/, "")}` : "expired";
   }
 

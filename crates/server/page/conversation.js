@@ -36,6 +36,7 @@ export class Conversation {
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver(() => this.isFollowing && this.down());
     this.sizes.observe(this.column);
+    this.sizes.observe(this.scroller);
   }
 
   /** Reads the session and follows its events. */
@@ -68,6 +69,7 @@ export class Conversation {
     });
     this.running();
     this.element.dataset.ready = "true";
+    performance.mark("readable");
   }
 
   close() {
@@ -159,8 +161,6 @@ export class Conversation {
       const card = new ApprovalCard(signal, this.me.scopes.includes("approve"));
       this.approvals.set(signal.signal_id, card);
       this.waiting.append(card.element);
-      // The time of the suspension is only in the signal itself.
-      get(`signals/${encodeURIComponent(signal.signal_id)}`).then((shown) => Object.assign(card.signal, { since: shown.since })).catch(() => {});
     }
     if (this.isFollowing) this.down();
   }
@@ -173,6 +173,7 @@ export class Conversation {
 
   down() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.lastTop = this.scroller.scrollTop;
   }
 
   async toEnd() {
@@ -186,7 +187,10 @@ export class Conversation {
   async scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
-    this.isFollowing = left < NEAR && this.history.isAtEnd;
+    // Content that grows or shrinks moves the end away; a person who reads moves up.
+    if (left < NEAR && this.history.isAtEnd) this.isFollowing = true;
+    else if (scrollTop < this.lastTop - 1) this.isFollowing = false;
+    this.lastTop = scrollTop;
     this.jump.hidden = left < 400 && this.history.isAtEnd;
     if (this.isLoading) return;
     const isTop = scrollTop < 600 && this.history.start > 0;

@@ -78,10 +78,10 @@ function compared(call, value) {
 function fieldsOf(call) {
   const given = call.arguments;
   if (call.kind === "custom" || !given || typeof given !== "object" || Array.isArray(given)) return null;
-  const properties = call.schema?.properties ?? {};
+  const properties = call.parameters?.properties ?? {};
   const names = [...new Set([...Object.keys(properties), ...Object.keys(given)])];
   if (names.length === 0 || names.length > MOST) return null;
-  const required = new Set(call.schema?.required ?? []);
+  const required = new Set(call.parameters?.required ?? []);
   return names.map((name) => new Field(name, given[name], properties[name] ?? {}, required.has(name)));
 }
 

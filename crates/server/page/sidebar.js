@@ -71,7 +71,7 @@ export class Sidebar {
       } },
       el("span", { class: "session-title", dir: "auto" }, session.title || session.session),
       el("span", { class: "session-meta" },
-        state && el("span", { class: `badge ${isWaiting ? "approval" : "running"}` }, state),
+        state && el("span", { class: `badge ${isWaiting ? "waits" : "running"}` }, state),
         hasAgents && el("span", { class: "agent" }, session.agent),
         el("span", {}, age(session.updated_at))),
       session.excerpt && el("span", { class: "excerpt", dir: "auto" }, session.excerpt)));

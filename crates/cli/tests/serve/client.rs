@@ -64,10 +64,15 @@ impl Served {
     }
 
     /// Starts a server by a command that has an environment already.
-    pub(crate) fn start_with(mut command: Command, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(command: Command, arguments: &[&str]) -> Self {
+        Self::start_at(command, "127.0.0.1:0", arguments)
+    }
+
+    /// Starts a server at an address, such as that of an earlier one.
+    pub(crate) fn start_at(mut command: Command, address: &str, arguments: &[&str]) -> Self {
         let mut child = command
             .arg("serve")
-            .args(["--listen", "127.0.0.1:0", "--store", "sqlite:s.db"])
+            .args(["--listen", address, "--store", "sqlite:s.db"])
             .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
