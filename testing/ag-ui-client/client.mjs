@@ -214,7 +214,7 @@ const tests = {
     assert.equal(branch.name, "logue.forked");
     say(agent, "three");
     const next = await run(agent);
-    assert.ok(!next.kinds.includes("CUSTOM"));
+    assert.ok(!next.kinds.includes("CUSTOM"), JSON.stringify(next.events));
     const users = model.received.at(-1).filter((m) => m.role === "user").map((m) => m.content);
     assert.deepEqual(users, ["one", "other two", "three"]);
   },

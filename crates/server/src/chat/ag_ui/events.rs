@@ -20,7 +20,8 @@ pub(super) enum TurnEnd {
 ///
 /// The same log gives the same events. Reasoning is only marked by its beginning and its end.
 pub(super) struct TurnMapping {
-    entry: u64,
+    /// The beginning of the ids of its messages, unique in the thread.
+    name: String,
     /// The number of requests to the model.
     requests: usize,
     /// Whether the current answer has an open text.
@@ -36,9 +37,10 @@ pub(super) struct TurnMapping {
 }
 
 impl TurnMapping {
-    pub(super) fn new(entry: u64) -> Self {
+    /// Creates the mapping of a turn whose messages have ids that begin with `name`.
+    pub(super) fn new(name: String) -> Self {
         Self {
-            entry,
+            name,
             requests: 0,
             in_text: false,
             in_reasoning: false,
@@ -97,7 +99,7 @@ impl TurnMapping {
     }
 
     fn message_id(&self) -> String {
-        format!("turn-{}-{}", self.entry, self.requests)
+        format!("{}-{}", self.name, self.requests)
     }
 
     fn reasoning_id(&self) -> String {
@@ -153,7 +155,7 @@ impl TurnMapping {
 
     fn result(&mut self, call: &str, text: &str, sent: &mut Vec<Value>) {
         if self.results.insert(call.to_owned()) {
-            let id = format!("turn-{}-result-{call}", self.entry);
+            let id = format!("{}-result-{call}", self.name);
             sent.push(
                 json!({"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": call,
                 "role": "tool", "content": text}),

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use logue_harness::chat::{ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget};
+use logue_harness::events::LoggedEvent;
 use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus};
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::events::{TurnEnd, TurnMapping};
 use super::input::{ResumeEntry, RunInput, RunPurpose};
 use super::interrupts::{decisions, interrupts};
-use super::messages::{message_json, snapshot};
+use super::messages::{message_json, shown, snapshot};
 use super::stream::{Refusal, RunOutlet, Stopped};
 use super::thread::{Place, branches, current, place as place_of};
 use crate::chat::access::Caller;
@@ -152,10 +153,9 @@ impl Run {
         let count = usize::try_from(before).unwrap_or(usize::MAX);
         let stored = self.api.store().history(&self.session, 0, count).await?;
         let mut messages = snapshot(0, &stored);
-        let id = format!("turn-{}-user", entry.unwrap_or_default());
+        let id = format!("{}-user", self.turn_name(entry.unwrap_or_default()));
         messages.push(message_json(&id, message));
-        let event = json!({"type": "MESSAGES_SNAPSHOT", "messages": messages});
-        self.outlet.send(event).await
+        self.send_snapshot(messages).await
     }
 
     /// Refuses a message while a turn of the thread waits for a person.
@@ -200,14 +200,59 @@ impl Run {
         self.finish(ends).await
     }
 
-    /// Sends the history of the thread, and what happens in it now.
+    /// Sends the history of the thread, and follows the turn that runs in it.
     async fn connect(&mut self) -> Result<(), Stopped> {
         self.session = current(self.api.store(), &self.input.thread).await?;
         self.outlet.started().await?;
         self.report_ignored().await?;
-        self.send_history().await?;
-        let open = self.open_interrupts().await?;
-        self.outlet.finished(outcome(&open)).await
+        let log = self.api.turns.hub.log();
+        let running = loop {
+            let before = log.position(&self.session).await?;
+            let first = log.first_after_entry(&self.session, before.settled).await?;
+            let running = match first {
+                Some(first) => self.event_at(first).await?,
+                None => None,
+            };
+            let messages = self.history(running.as_ref()).await?;
+            let after = log.position(&self.session).await?;
+            // The history contains a turn that has ended meanwhile.
+            if before.settled == after.settled {
+                self.send_snapshot(messages).await?;
+                break running;
+            }
+        };
+        let mut ends = Vec::new();
+        if let Some(running) = running {
+            ends.push(self.follow_log(running.entry, running.seq - 1).await?);
+        }
+        if ends.iter().all(|end| matches!(end, TurnEnd::Completed)) {
+            let open = self.open_interrupts().await?;
+            return self.outlet.finished(outcome(&open)).await;
+        }
+        self.finish(ends).await
+    }
+
+    /// Returns the history, with the message that began a running turn.
+    async fn history(&self, running: Option<&LoggedEvent>) -> Result<Vec<Value>, Stopped> {
+        let store = self.api.store();
+        let stored = match store.session(&self.session).await? {
+            None => Vec::new(),
+            Some(_) => store.history(&self.session, 0, usize::MAX >> 1).await?,
+        };
+        let mut messages = snapshot(0, &stored);
+        if let Some(running) = running {
+            let event: Value = serde_json::from_str(&running.text).unwrap_or_default();
+            if let Some(message) = event.get("message").and_then(shown) {
+                let id = format!("{}-user", self.turn_name(running.entry));
+                messages.push(message_json(&id, &message));
+            }
+        }
+        Ok(messages)
+    }
+
+    async fn send_snapshot(&self, messages: Vec<Value>) -> Result<(), Stopped> {
+        let event = json!({"type": "MESSAGES_SNAPSHOT", "messages": messages});
+        self.outlet.send(event).await
     }
 
     async fn report_ignored(&mut self) -> Result<(), Stopped> {
@@ -218,14 +263,8 @@ impl Run {
     }
 
     async fn send_history(&self) -> Result<(), Stopped> {
-        let store = self.api.store();
-        let stored = match store.session(&self.session).await? {
-            None => Vec::new(),
-            Some(_) => store.history(&self.session, 0, usize::MAX >> 1).await?,
-        };
-        let messages = snapshot(0, &stored);
-        let event = json!({"type": "MESSAGES_SNAPSHOT", "messages": messages});
-        self.outlet.send(event).await
+        let messages = self.history(None).await?;
+        self.send_snapshot(messages).await
     }
 
     /// Returns the suspended turns of the thread.
@@ -252,6 +291,15 @@ impl Run {
         Ok(signals.flat_map(|signal| interrupts(&signal)).collect())
     }
 
+    /// Returns the name of a turn; branches number their turns on their own.
+    fn turn_name(&self, entry: u64) -> String {
+        if self.session == self.input.thread {
+            format!("turn-{entry}")
+        } else {
+            format!("turn-{}-{entry}", self.session)
+        }
+    }
+
     /// Sends the events of a turn until its end.
     async fn follow(&self, entry: Option<u64>, turn: RunningTurn) -> Result<TurnEnd, Stopped> {
         let entry = entry.unwrap_or_default();
@@ -260,43 +308,56 @@ impl Run {
         adopt(&turns.hub, &**store, &*turns.clock, &self.session).await?;
         let log = turns.hub.log();
         let position = log.position(&self.session).await?;
-        let first = log
-            .first_after_entry(&self.session, entry.saturating_sub(1))
-            .await?;
+        let before = entry.saturating_sub(1);
+        let first = log.first_after_entry(&self.session, before).await?;
         // The events of an old turn may be removed, and those of later ones not.
         let first = match first {
             Some(first) if position.settled >= entry => {
-                let page = log.since(&self.session, first - 1, 1).await?;
-                let event = page.events.first();
+                let event = self.event_at(first).await?;
                 event.filter(|event| event.entry == entry).map(|_| first)
             }
             first => first,
         };
-        let mut mapping = TurnMapping::new(entry);
-        let mut sent = Vec::new();
-        let mut end = None;
         if first.is_some() || position.has_begun() && position.settled < entry {
             let after = first.map_or(turn.after.seq, |first| first - 1);
-            let after = EventId::of(position).at(after);
-            let scope = EventScope::Turn(entry);
-            let shutdown = self.api.shutdown.clone();
-            let mut reader = EventReader::new(turns.clone(), &self.session, after, scope, shutdown);
-            while let Some(events) = reader.next_texts().await {
-                for event in &events {
-                    end = mapping.map(event, &mut sent).or(end);
-                }
-                self.send_all(&mut sent).await?;
+            return self.follow_log(entry, after).await;
+        }
+        // The events of the turn were removed; its outcome was not.
+        let outcome = turn.outcome().await.ok_or_else(Problem::server_ends)?;
+        let mut mapping = TurnMapping::new(self.turn_name(entry));
+        let mut sent = Vec::new();
+        let end = mapping.map(&logged(&outcome), &mut sent);
+        self.send_all(&mut sent).await?;
+        Ok(end.ok_or_else(Problem::server_ends)?)
+    }
+
+    /// Sends the events of a turn after a number, until its end.
+    async fn follow_log(&self, entry: u64, after: u64) -> Result<TurnEnd, Stopped> {
+        let turns = &self.api.turns;
+        let position = turns.hub.log().position(&self.session).await?;
+        let after = EventId::of(position).at(after);
+        let scope = EventScope::Turn(entry);
+        let shutdown = self.api.shutdown.clone();
+        let mut reader = EventReader::new(turns.clone(), &self.session, after, scope, shutdown);
+        let mut mapping = TurnMapping::new(self.turn_name(entry));
+        let mut sent = Vec::new();
+        let mut end = None;
+        while let Some(events) = reader.next_texts().await {
+            for event in &events {
+                end = mapping.map(event, &mut sent).or(end);
             }
-        } else {
-            // The events of the turn were removed; its outcome was not.
-            let outcome = turn.outcome().await.ok_or_else(Problem::server_ends)?;
-            end = mapping.map(&logged(&outcome), &mut sent);
             self.send_all(&mut sent).await?;
         }
         if mapping.is_dirty {
             self.send_history().await?;
         }
         Ok(end.ok_or_else(Problem::server_ends)?)
+    }
+
+    async fn event_at(&self, seq: u64) -> Result<Option<LoggedEvent>, Stopped> {
+        let log = self.api.turns.hub.log();
+        let page = log.since(&self.session, seq.saturating_sub(1), 1).await?;
+        Ok(page.events.into_iter().next())
     }
 
     async fn send_all(&self, events: &mut Vec<Value>) -> Result<(), Stopped> {
