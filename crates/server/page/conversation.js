@@ -3,7 +3,7 @@
 import { ApprovalCard } from "./approval.js";
 import { begin, get, post, request, session } from "./api.js";
 import { el, icon, iconButton, randomId, toast } from "./dom.js";
-import { confirmed } from "./help.js";
+import { confirmed, dialog } from "./help.js";
 import { LiveTurns } from "./live.js";
 import { EventStream } from "./stream.js";
 import { Transcript } from "./transcript.js";
@@ -268,10 +268,29 @@ export class Conversation {
     }
   }
 
+  /** Offers the forms in which the session is saved as a file. */
+  export() {
+    const save = (form) => el("button", { type: "button", "data-form": form, onclick: () => {
+      const link = el("a", { href: new URL(`v1/${session(this.id, `/export?form=${form}`)}`, new URL(".", document.baseURI)).href, download: "" });
+      document.body.append(link);
+      link.click();
+      link.remove();
+    } });
+    const forms = [["chatmd", "ChatMD"], ["openchatml", "OpenChatML"], ["json", "JSON"]];
+    dialog("Save the session", el("p", { class: "muted" }, "The visible messages, as a file that other programs continue."),
+      el("div", { class: "buttons" }, forms.map(([form, name]) => {
+        const button = save(form);
+        button.append(icon("export"), name);
+        return button;
+      })));
+  }
+
   /** Returns the buttons of the session. */
   tools() {
-    if (!this.me.scopes.includes("send")) return [];
+    const save = iconButton("export", "Save the session as a file", () => this.export());
+    if (!this.me.scopes.includes("send")) return [save];
     return [
+      save,
       iconButton("fork", "Continue in a copy of the session", () => this.fork(this.history.total)),
       iconButton("trash", "Delete the session", () => this.remove()),
     ];

@@ -61,8 +61,8 @@ mod http;
 mod server;
 
 pub use chat::{
-    AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, SessionChat,
-    TokenScope,
+    AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ExportForm,
+    SessionChat, TokenScope,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

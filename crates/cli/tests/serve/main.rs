@@ -10,6 +10,7 @@ mod completions;
 mod cuts;
 mod documented;
 mod erased;
+mod export;
 mod gateway;
 mod hidden;
 mod history;

@@ -4,6 +4,7 @@ use logue_agent::{HostError, TurnEvent, TurnStop};
 use logue_harness::BoxFuture;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
+use logue_message::ChatMessage;
 
 /// An agent that a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,16 @@ pub struct SessionChat {
     pub stop: TurnStop,
 }
 
+/// A textual form of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExportForm {
+    /// A `ChatMD` document.
+    ChatMd,
+    /// An `OpenChatML` transcript.
+    OpenChatMl,
+}
+
 /// The program that a chat server is part of.
 pub trait ChatHost: Send + Sync {
     /// Returns the agents in a stable order. Called repeatedly, because files appear and disappear.
@@ -45,6 +56,16 @@ pub trait ChatHost: Send + Sync {
     ///
     /// Sessions of others are not shown and not continued.
     fn agent_of(&self, session: &SessionInfo) -> Option<String>;
+
+    /// Returns messages as a text.
+    ///
+    /// # Errors
+    /// Returns an error if the form cannot contain them.
+    fn write_messages(
+        &self,
+        messages: &[ChatMessage],
+        form: ExportForm,
+    ) -> Result<String, HostError>;
 
     /// Prepares one turn of a session.
     ///

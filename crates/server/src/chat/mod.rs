@@ -32,5 +32,5 @@ mod turns;
 mod visible;
 
 pub use access::{AccessToken, AccessTokens, TokenScope};
-pub use host::{AgentInfo, ChatHost, SessionChat};
+pub use host::{AgentInfo, ChatHost, ExportForm, SessionChat};
 pub use server::{ChatServer, ChatServerOptions};

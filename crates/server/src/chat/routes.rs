@@ -38,6 +38,7 @@ fn table() -> RouteTable {
         .get("/v1/sessions/{session}", sessions::show)
         .delete("/v1/sessions/{session}", sessions::remove)
         .get("/v1/sessions/{session}/messages", sessions::messages)
+        .get("/v1/sessions/{session}/export", page::export)
         .get("/v1/sessions/{session}/events", events::follow)
         .post("/v1/sessions/{session}/send", send::send)
         .post("/v1/sessions/{session}/cancel", send::cancel)

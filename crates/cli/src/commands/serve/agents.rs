@@ -7,11 +7,15 @@ use std::sync::{Arc, RwLock};
 use logue_agent::{Approvals, HostError};
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
-use logue_server::{AgentInfo, ChatHost, SessionChat};
+use logue_message::ChatMessage;
+use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat};
+use openchatml::Dialect;
 use serde_json::{Value, json};
 use std::sync::PoisonError;
 
 use crate::arguments::ServeArgs;
+use crate::conversion::form::Form;
+use crate::conversion::in_memory::write_messages;
 use crate::exit::CliError;
 use crate::setup::output::Output;
 use crate::setup::prompt_files::prompt_files;
@@ -207,6 +211,26 @@ impl ChatHost for ServedAgents {
         let mut agents = catalog.iter();
         let found = agents.find(|(_, file)| file.display().to_string() == own);
         found.map(|(name, _)| name.clone())
+    }
+
+    fn write_messages(
+        &self,
+        messages: &[ChatMessage],
+        form: ExportForm,
+    ) -> Result<String, HostError> {
+        let form = match form {
+            ExportForm::ChatMd => Form::Chatmd,
+            ExportForm::OpenChatMl => Form::Dialect(Dialect::V2_2),
+            other => {
+                let message = format!("unknown form {other:?}");
+                return Err(CliError::user("usage", message).into());
+            }
+        };
+        let (mut text, _) = write_messages(messages, form)?;
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Ok(text)
     }
 
     fn chat<'a>(

@@ -36,6 +36,27 @@ pub(super) fn operations() -> Vec<Operation> {
                     "token": {"type": ["string", "null"]},
                     "scopes": {"type": "array", "items": {"type": "string"}}}}),
         ),
+        get(
+            "/v1/sessions/{session}/export",
+            "exportSession",
+            "Returns the visible messages of a session as a file",
+        )
+        .scope(TokenScope::Read)
+        .query(
+            "form",
+            &json!({"enum": ["json", "chatmd", "openchatml"]}),
+            "The form of the file; JSON by default.",
+        )
+        .answer(
+            200,
+            "The messages.",
+            &json!({"type": "object", "required": ["messages"],
+                    "properties": {"messages": {"type": "array"}}}),
+        )
+        .answer_in(200, "The messages.", "text/markdown", &text)
+        .answer_in(200, "The messages.", "text/plain", &text)
+        .problem(404, "session_not_found")
+        .problem(422, "outside-capabilities"),
         post(
             "/v1/login",
             "login",

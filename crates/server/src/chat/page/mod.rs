@@ -4,6 +4,7 @@
 //! the token.
 
 mod assets;
+mod export;
 mod login;
 mod markdown;
 mod nodes;
@@ -11,6 +12,7 @@ mod overview;
 mod shown;
 
 pub(super) use assets::{file, index, is_file};
+pub(super) use export::export;
 pub(super) use login::{login, logout, me};
 pub(super) use markdown::render as markdown;
 pub(super) use overview::{SessionSearch, title};
