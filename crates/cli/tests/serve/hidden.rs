@@ -90,12 +90,20 @@ fn readings(served: &Served) -> Vec<(String, String)> {
         .map(|name| format!("/v1/{name}"))
         .into();
     paths.extend(["/metrics", "/openapi.json", "/docs", "/"].map(str::to_owned));
+    paths.extend(
+        ["a", "SYSTEM", "rules"].map(|word| format!("/v1/sessions?titles=true&search={word}")),
+    );
     let mut read = Vec::new();
     let sessions = served.get("/v1/sessions").json();
     for session in sessions["sessions"].as_array().unwrap() {
         let path = format!("/v1/sessions/{}", session["session"].as_str().unwrap());
         paths.push(path.clone());
         paths.push(format!("{path}/messages"));
+        // What the web page reads.
+        paths.push(format!("{path}/messages?form=nodes"));
+        for form in ["chatmd", "openchatml", "json"] {
+            paths.push(format!("{path}/export?form={form}"));
+        }
     }
     for path in paths {
         let answered = served.get(&path);
