@@ -121,6 +121,21 @@ class Client:
         assert finish is not None
         return answer
 
+    def responses(self, number):
+        answer = {"text": "", "reasoning": "", "calls": []}
+        tools = [{"type": "function", "name": name, "strict": False, "parameters": None} for name in TOOLS]
+        last = None
+        for last in self.client.responses.create(model="m", input=f"output {number}", tools=tools, stream=True):
+            if last.type == "response.output_text.delta":
+                answer["text"] += last.delta
+            elif last.type == "response.reasoning_text.delta":
+                answer["reasoning"] += last.delta
+            elif last.type == "response.output_item.done" and last.item.type == "function_call":
+                answer["calls"].append([last.item.name, last.item.arguments])
+        assert last.type in ("response.completed", "response.incomplete"), last
+        assert last.response.output_text == answer["text"]
+        return answer
+
 
 def gateway(program, room, upstream):
     """Starts a gateway; returns its process and address."""
@@ -180,10 +195,11 @@ def main():
             numbers = range(len(outputs))
             streamed = list(pool.map(lambda number: attempt(client.streamed, number), numbers))
             whole = list(pool.map(lambda number: attempt(client.whole, number), numbers))
+            responses = list(pool.map(lambda number: attempt(client.responses, number), numbers))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-    readings = [("gateway, streamed", streamed), ("gateway, whole", whole),
+    readings = [("gateway, streamed", streamed), ("gateway, whole", whole), ("gateway, Responses", responses),
                 ("openai-harmony, strict", [strict(output) for output in outputs])]
 
     rows, failures, start = [], [], 0

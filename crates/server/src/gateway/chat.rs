@@ -12,8 +12,7 @@ use tokio::time::timeout;
 
 use super::exchange::{Part, reserve, start};
 use super::request::ChatRequest;
-use super::routes::check_model;
-use super::server::Gateway;
+use super::state::{Gateway, check_model};
 use super::writer::{ChatAnswer, WholeAnswer};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::require;

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::problem::upstream_problem;
 use super::request::GatewayRequest;
-use super::server::Gateway;
+use super::state::Gateway;
 use super::tools::InvalidCall;
 use crate::chat::problem::Problem;
 

@@ -13,8 +13,10 @@ mod messages;
 mod metrics;
 mod problem;
 mod request;
+mod responses;
 mod routes;
 mod server;
+mod state;
 mod tools;
 mod writer;
 

@@ -23,3 +23,14 @@ pub(super) fn upstream_problem(error: ProviderError) -> Problem {
     }
     problem
 }
+
+/// Returns the problem of a request after the end of the gateway was asked for.
+pub(super) fn ends() -> Problem {
+    let mut problem = Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "server_ends",
+        "the gateway ends",
+    );
+    problem.retry_after = Some(1);
+    problem
+}

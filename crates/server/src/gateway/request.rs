@@ -11,7 +11,7 @@ use super::tools::{OfferedTools, tool_choice};
 use crate::chat::problem::Problem;
 
 /// The header that selects the field of the reasoning.
-const REASONING: &str = "x-logue-reasoning";
+pub(super) const REASONING: &str = "x-logue-reasoning";
 
 /// A request to the model, in no particular API.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ impl Body {
 }
 
 /// Returns the nearest of the three efforts of the model.
-fn effort_of(effort: &str) -> &str {
+pub(super) fn effort_of(effort: &str) -> &str {
     match effort {
         "none" | "minimal" => "low",
         "xhigh" | "max" => "high",

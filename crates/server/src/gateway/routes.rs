@@ -9,8 +9,9 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
 
-use super::chat;
-use super::server::Gateway;
+use super::problem::ends;
+use super::state::{Gateway, check_model};
+use super::{chat, responses};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::require;
 use crate::chat::completions::OpenAiError;
@@ -25,6 +26,7 @@ pub(super) fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{*model}", get(model))
         .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/responses", post(responses::create))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(gateway)
@@ -74,37 +76,8 @@ fn card(gateway: &Gateway) -> Value {
     json!({"id": gateway.model, "object": "model", "created": 0, "owned_by": "logue"})
 }
 
-/// Refuses another model than the gateway's.
-pub(super) fn check_model(gateway: &Gateway, caller: &Caller, name: &str) -> Result<(), Problem> {
-    if name == gateway.model && caller.may_use(name) {
-        return Ok(());
-    }
-    let own = if caller.may_use(&gateway.model) {
-        format!("; this gateway serves `{}`", gateway.model)
-    } else {
-        String::new()
-    };
-    let detail = format!("model `{name}` not found{own}");
-    Err(Problem::new(
-        StatusCode::NOT_FOUND,
-        "model_not_found",
-        detail,
-    ))
-}
-
-/// Returns the problem of a request after the end of the gateway was asked for.
-pub(super) fn ends() -> Problem {
-    let mut problem = Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "server_ends",
-        "the gateway ends",
-    );
-    problem.retry_after = Some(1);
-    problem
-}
-
 async fn unknown_path() -> OpenAiError {
-    let detail = "there is no such path; a gateway serves /v1/chat/completions and /v1/models";
+    let detail = "there is no such path; a gateway serves /v1/chat/completions, /v1/responses and /v1/models";
     Problem::new(StatusCode::NOT_FOUND, "path_not_found", detail).into()
 }
 

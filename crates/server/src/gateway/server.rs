@@ -14,21 +14,10 @@ use tokio::sync::{Semaphore, watch};
 use super::limits::GatewayOptions;
 use super::metrics::GatewayMetrics;
 use super::routes::routes;
+use super::state::Gateway;
 use crate::chat::access::AccessTokens;
 use crate::chat::guard::admit;
 use crate::chat::server::{Connections, guard};
-
-/// The state of the routes of a gateway.
-pub(crate) struct Gateway {
-    pub(super) provider: StructuredProvider<Arc<dyn Provider>>,
-    pub(super) model: String,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) ids: Arc<dyn IdSource>,
-    pub(super) metrics: GatewayMetrics,
-    pub(super) free: Arc<Semaphore>,
-    /// Becomes true at the end of the server.
-    pub(super) shutdown: watch::Receiver<bool>,
-}
 
 /// A server that answers OpenAI-compatible requests with one gpt-oss model.
 pub struct GatewayServer {

@@ -12,8 +12,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use super::exchange::{AnswerEnd, Part};
+use super::problem::ends;
 use super::request::ReasoningField;
-use super::routes::ends;
 use crate::chat::completions::error_json;
 use crate::chat::problem::Problem;
 use crate::chat::sse::{padding, set_stream_headers};
@@ -226,7 +226,7 @@ impl ChunkWriter {
 }
 
 /// Returns a text in pieces.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = rest.floor_char_boundary(PIECE);

@@ -4,6 +4,7 @@ mod answers;
 mod failures;
 mod prompts;
 mod reasks;
+mod responses;
 
 use logue_o200k::{SpecialSet, decode_lossy, encode_with_specials};
 use serde_json::{Value, json};

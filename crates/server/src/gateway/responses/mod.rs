@@ -1,0 +1,132 @@
+//! `POST /v1/responses` of a gateway: stateless responses.
+
+mod events;
+mod input;
+mod request;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use futures_util::stream;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+
+use self::events::ResponseWriter;
+use self::request::ResponseRequest;
+use super::exchange::{Part, reserve, start};
+use super::problem::ends;
+use super::state::{Gateway, check_model};
+use crate::chat::access::{Caller, TokenScope};
+use crate::chat::api::require;
+use crate::chat::completions::OpenAiError;
+use crate::chat::problem::Problem;
+use crate::chat::sse::{padding, set_stream_headers};
+
+/// The time in which an upstream error decides the status of a stream.
+const FIRST_PART: Duration = Duration::from_millis(150);
+/// The longest silence of a stream.
+const PING: Duration = Duration::from_secs(8);
+
+/// `POST /v1/responses`
+pub(super) async fn create(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, OpenAiError> {
+    let accepted = accept(&gateway, &caller, &headers, &bytes);
+    let (asked, permit) = accepted.inspect_err(|problem| gateway.metrics.request(Err(problem)))?;
+    let suffix = gateway.ids.new_id();
+    let now = gateway.clock.now().0 / 1_000;
+    let mut writer = ResponseWriter::new(asked.head(&suffix, now), suffix, asked.has_reasoning);
+    let mut parts = start(&gateway, asked.request, permit);
+    if asked.is_stream {
+        let first = timeout(FIRST_PART, parts.recv()).await.ok().flatten();
+        if let Some(Part::End(Err(problem))) = first {
+            return Err(problem.into());
+        }
+        return Ok(streamed(writer, first, parts));
+    }
+    while let Some(part) = parts.recv().await {
+        match part {
+            Part::End(Err(problem)) => return Err(problem.into()),
+            part => {
+                if let Some(response) = writer.part(part) {
+                    return Ok(Json(response).into_response());
+                }
+            }
+        }
+    }
+    Err(ends().into())
+}
+
+fn accept(
+    gateway: &Gateway,
+    caller: &Caller,
+    headers: &HeaderMap,
+    bytes: &Bytes,
+) -> Result<(ResponseRequest, OwnedSemaphorePermit), Problem> {
+    require(caller, TokenScope::Send)?;
+    let asked = ResponseRequest::parse(headers, bytes)?;
+    check_model(gateway, caller, &asked.model)?;
+    Ok((asked, reserve(gateway)?))
+}
+
+/// Returns a streamed response whose first part has arrived or not.
+fn streamed(
+    writer: ResponseWriter,
+    first: Option<Part>,
+    parts: UnboundedReceiver<Part>,
+) -> Response {
+    let state = (writer, first, parts, true);
+    let chunks = stream::unfold(
+        state,
+        |(mut writer, mut first, mut parts, is_first)| async move {
+            if is_first {
+                let mut bytes = padding().to_vec();
+                bytes.extend(text(&writer.take()).into_bytes());
+                return Some((
+                    Ok::<_, Infallible>(bytes.into()),
+                    (writer, first, parts, false),
+                ));
+            }
+            if writer.has_ended() {
+                return None;
+            }
+            let bytes = loop {
+                let part = match first.take() {
+                    Some(part) => Some(part),
+                    None => match timeout(PING, parts.recv()).await {
+                        Ok(part) => part,
+                        Err(_) => break padding(),
+                    },
+                };
+                writer.part(part.unwrap_or_else(|| Part::End(Err(ends()))));
+                let events = writer.take();
+                if !events.is_empty() {
+                    break Bytes::from(text(&events));
+                }
+            };
+            Some((Ok(bytes), (writer, first, parts, false)))
+        },
+    );
+    let mut response = Response::new(Body::from_stream(chunks));
+    set_stream_headers(response.headers_mut());
+    response
+}
+
+fn text(events: &[Value]) -> String {
+    let lines = events.iter().map(|event| {
+        let kind = event["type"].as_str().unwrap_or_default();
+        format!("event: {kind}\ndata: {event}\n\n")
+    });
+    lines.collect()
+}
