@@ -110,6 +110,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "mcp.md",
         "serves until it is stopped; the tests of `mcp` run it",
     ),
+    ("serve-page.md", "serves until it is ended"),
     ("serve.md", "serves until it is ended"),
     ("telemetry.md", "compiles the program"),
 ];
