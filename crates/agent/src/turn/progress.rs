@@ -39,11 +39,16 @@ pub(crate) struct Progress {
 impl Progress {
     /// Returns the counts of `invocation`: those of the state, or zero if they belong to another.
     pub(crate) fn from_state(state: &State, invocation: &str) -> Self {
+        Self::from_json(state.json(TURN), invocation)
+    }
+
+    /// Returns the counts of `invocation` by the value of [`TURN`].
+    pub(crate) fn from_json(turn: Option<&Value>, invocation: &str) -> Self {
         let initial = Self {
             invocation: invocation.to_owned(),
             ..Self::default()
         };
-        let Some(turn) = state.json(TURN) else {
+        let Some(turn) = turn else {
             return initial;
         };
         if turn.get("invocation").and_then(Value::as_str) != Some(invocation) {

@@ -11,13 +11,14 @@ use logue_harness::chat::CompletedTurn;
 use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
 use logue_model::{FinishReason, ProviderError, Usage};
+use serde_json::{Map, Value};
 
 use crate::transcript::item::{TranscriptError, TranscriptWriter};
 use crate::transcript::journal::TranscriptJournal;
 use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_RESULT_REQUIRED};
 use crate::turn::budget::BUDGET_EXCEEDED;
 use crate::turn::listener::{Listener, ListenerSink};
-use crate::turn::progress::Progress;
+use crate::turn::progress::{Progress, TURN};
 
 /// The remedy for a spent budget.
 const BUDGET_HELP: &str =
@@ -89,13 +90,26 @@ impl TurnReport {
     pub fn from_session(turn: &CompletedTurn) -> Self {
         let progress = turn.final_state.as_ref();
         let progress = progress.map(|state| Progress::from_state(state, &turn.invocation_id));
-        let progress = progress.unwrap_or_default();
+        Self::new(&progress.unwrap_or_default(), turn.replies.clone())
+    }
+
+    /// Builds the report of a stored turn, by the fields of its session.
+    ///
+    /// They contain the counts of the session's last turn; other reports are empty.
+    pub fn from_fields(fields: &Map<String, Value>, invocation_id: &str) -> Self {
+        Self::new(
+            &Progress::from_json(fields.get(TURN), invocation_id),
+            Vec::new(),
+        )
+    }
+
+    fn new(progress: &Progress, replies: Vec<ChatMessage>) -> Self {
         Self {
             usage: progress.spent.usage,
             cost: progress.spent.cost,
             requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
             truncated: progress.cut(),
-            replies: turn.replies.clone(),
+            replies,
         }
     }
 }

@@ -274,9 +274,10 @@ impl Events {
                 let mut lines = block.lines();
                 lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
             };
-            if let (Some(id), Some(data)) = (field("id"), field("data")) {
+            if let Some(data) = field("data") {
                 return Some(Event {
-                    id: id.to_owned(),
+                    // Streams of other APIs have no ids.
+                    id: field("id").unwrap_or_default().to_owned(),
                     data: serde_json::from_str(data).unwrap(),
                 });
             }

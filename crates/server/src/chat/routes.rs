@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use super::api::Api;
 use super::problem::Problem;
 use super::route_table::RouteTable;
-use super::{ag_ui, agents, branches, completions, events, openapi, page, send, sessions, signals};
+use super::{
+    ag_ui, agents, branches, completions, events, openapi, page, responses, send, sessions, signals,
+};
 
 /// Returns the routes of the server.
 pub(crate) fn routes(api: Api) -> Router {
@@ -18,7 +20,7 @@ pub(crate) fn routes(api: Api) -> Router {
 }
 
 fn table() -> RouteTable {
-    RouteTable::default()
+    let table = RouteTable::default()
         .get("/", page::index)
         .get("/page/{file}", page::file)
         .get("/v1/me", page::me)
@@ -47,7 +49,8 @@ fn table() -> RouteTable {
         .post("/v1/sessions/{session}/rerun", branches::rerun)
         .get("/v1/signals", signals::list)
         .get("/v1/signals/{signal}", signals::show)
-        .post("/v1/signals/{signal}", signals::decide)
+        .post("/v1/signals/{signal}", signals::decide);
+    responses::add_routes(table)
 }
 
 async fn unknown_path() -> Problem {

@@ -124,7 +124,8 @@ async fn agent_of(
     Ok(Some(agent))
 }
 
-fn only_agent(api: &Api, caller: &Caller) -> Result<String, Problem> {
+/// Returns the agent of a server that has one.
+pub(crate) fn only_agent(api: &Api, caller: &Caller) -> Result<String, Problem> {
     let agents = api.turns.host.agents().into_iter();
     let mut agents = agents.filter(|agent| caller.may_use(&agent.name));
     match (agents.next(), agents.next()) {

@@ -111,7 +111,7 @@ fn payload(request: DecisionBody, caller: &Caller) -> Map<String, Value> {
 }
 
 /// Returns the turn that waits, or waited last, for a signal.
-async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Suspension, Problem> {
+pub(crate) async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Suspension, Problem> {
     let unknown = || {
         let detail = format!("no turn waits for the signal `{signal}`");
         Problem::new(StatusCode::NOT_FOUND, "signal_not_found", detail)

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
+use super::locks::SessionLocks;
 use super::outcomes::{adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
@@ -27,6 +28,7 @@ pub(crate) struct Turns {
     pub(crate) hub: SessionHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) locks: SessionLocks,
     /// The number of running turns.
     running: watch::Sender<usize>,
     /// The stops of running turns, with their sessions.
@@ -82,6 +84,7 @@ impl Turns {
             hub,
             clock,
             ids,
+            locks: SessionLocks::default(),
             running: watch::Sender::new(0),
             stops: std::sync::Mutex::default(),
         }

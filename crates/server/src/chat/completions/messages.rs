@@ -1,6 +1,6 @@
 //! Messages of Chat Completions requests.
 
-use logue_message::{ChatMessage, Content, ContentBlock, ImageSource, Role};
+use logue_message::{ChatMessage, Content, ContentBlock, ImageDetail, ImageSource, Role};
 use serde_json::Value;
 
 use crate::chat::problem::Problem;
@@ -81,23 +81,28 @@ fn block(part: &Value) -> Result<ContentBlock, String> {
         Some("image_url") => {
             let url = part.get("image_url").and_then(|image| image.get("url"));
             let url = text(url).ok_or("a part of the type `image_url` requires `image_url.url`")?;
-            Ok(image(&url))
+            let detail = part.get("image_url").and_then(|image| image.get("detail"));
+            Ok(image(&url, detail.and_then(Value::as_str)))
         }
         Some(kind) => Err(format!("parts of the type `{kind}` are not accepted")),
         None => Err("a part requires `type`".to_owned()),
     }
 }
 
-fn image(url: &str) -> ContentBlock {
-    let inline = url.strip_prefix("data:").and_then(|data| {
-        let (media_type, data) = data.split_once(";base64,")?;
-        Some(ContentBlock::inline_image(media_type, data))
-    });
-    inline.unwrap_or_else(|| ContentBlock::Image {
-        source: ImageSource::Url(url.to_owned()),
-        media_type: None,
-        detail: None,
-    })
+/// Returns an image of a request by its URL, which may contain the data.
+pub(crate) fn image(url: &str, detail: Option<&str>) -> ContentBlock {
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|data| data.split_once(";base64,"));
+    let (source, media_type) = match inline {
+        Some((kind, data)) => (ImageSource::Inline(data.to_owned()), Some(kind.to_owned())),
+        None => (ImageSource::Url(url.to_owned()), None),
+    };
+    ContentBlock::Image {
+        source,
+        media_type,
+        detail: detail.and_then(ImageDetail::parse),
+    }
 }
 
 /// Returns the exchanges of a history as a client has received them.

@@ -20,7 +20,9 @@ use serde_json::{Value, json};
 
 use self::answer::{Answer, AnswerStream};
 pub(crate) use self::error::{OpenAiError, error_json};
+pub(crate) use self::messages::image;
 use self::messages::{Conversation, conversation};
+pub(crate) use self::sessions::create_seeded;
 use self::sessions::{Place, continued, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};

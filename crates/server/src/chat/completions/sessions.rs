@@ -83,13 +83,7 @@ pub(crate) async fn continued(
             how: "created",
         },
         None => {
-            let store = api.store();
-            // The first session has the labels of the agent, which a copy receives.
-            let source = api.turns.ids.new_id();
-            drop(api.turns.host.chat(&source, Some(agent)).await?);
-            let seeded = seed(api, store, &source, session, &conversation.earlier).await;
-            store.delete(&source).await?;
-            seeded?;
+            create_seeded(api, agent, session, &conversation.earlier).await?;
             Place {
                 session: Some(session.to_owned()),
                 how: "created",
@@ -150,11 +144,7 @@ async fn place_of(
         let now = api.turns.clock.now();
         fork_session(&**store, session, &into, point, None, now).await?;
     } else {
-        let source = api.turns.ids.new_id();
-        drop(api.turns.host.chat(&source, Some(agent)).await?);
-        let seeded = seed(api, store, &source, &into, &conversation.earlier).await;
-        store.delete(&source).await?;
-        seeded?;
+        create_seeded(api, agent, &into, &conversation.earlier).await?;
     }
     Ok(Place {
         session: Some(into),
@@ -162,7 +152,25 @@ async fn place_of(
     })
 }
 
-/// Creates a session that begins with these messages.
+/// Creates a session of an agent that begins with these messages.
+///
+/// # Errors
+/// Returns a problem if the agent cannot be prepared or the session exists.
+pub(crate) async fn create_seeded(
+    api: &Api,
+    agent: &str,
+    session: &str,
+    messages: &[ChatMessage],
+) -> Result<(), Problem> {
+    // The first session has the labels of the agent, which a copy receives.
+    let source = api.turns.ids.new_id();
+    drop(api.turns.host.chat(&source, Some(agent)).await?);
+    let seeded = seed(api, api.store(), &source, session, messages).await;
+    api.store().delete(&source).await?;
+    seeded
+}
+
+/// Creates a session that begins with these messages and has the labels of `source`.
 async fn seed(
     api: &Api,
     store: &SharedStore,

@@ -7,6 +7,7 @@ mod chats;
 mod compatible;
 mod operation;
 mod page;
+mod responses;
 mod schemas;
 mod service;
 mod web;
@@ -24,6 +25,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     let mut operations = service::operations();
     operations.extend(chats::operations());
     operations.extend(compatible::operations());
+    operations.extend(responses::operations());
     operations.extend(web::operations());
     operations
 }

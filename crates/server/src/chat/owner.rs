@@ -1,0 +1,35 @@
+//! The tokens to which sessions belong.
+//!
+//! The OpenAI-compatible endpoints continue only sessions of the token and the agent of a request.
+
+use logue_harness::store::SessionInfo;
+use serde_json::{Value, json};
+
+use super::access::Caller;
+use super::api::Api;
+use super::problem::Problem;
+
+/// The label with the name of the token that created a session.
+const TOKEN: &str = "token";
+
+/// Records that a session belongs to the token of a caller.
+///
+/// # Errors
+/// Returns a problem if the store fails.
+pub(crate) async fn record_owner(api: &Api, caller: &Caller, session: &str) -> Result<(), Problem> {
+    if let Some(token) = &caller.token {
+        let now = api.turns.clock.now();
+        api.store()
+            .set_label(session, TOKEN, json!(token), now)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Returns whether a session belongs to the token of a caller.
+///
+/// A session without a token belongs to callers without one.
+pub(crate) fn is_owner(caller: &Caller, session: &SessionInfo) -> bool {
+    let token = session.labels.get(TOKEN).and_then(Value::as_str);
+    token == caller.token.as_deref()
+}

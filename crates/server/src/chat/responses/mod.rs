@@ -1,0 +1,319 @@
+//! The Responses API: agents as models whose responses are entries of sessions.
+//!
+//! The id of a response contains its session and its entry. A request that names the last response
+//! of a session continues the session; one that names an earlier response continues in a copy.
+
+mod conversations;
+mod decisions;
+mod follow;
+mod ids;
+mod input;
+mod items;
+mod place;
+mod request;
+mod stateless;
+mod stored;
+mod stream;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::store::{CancelMode, EntryState};
+use logue_message::ChatMessage;
+use serde_json::{Map, Value, json};
+
+use self::decisions::decide;
+use self::follow::follow;
+use self::ids::ResponseId;
+use self::input::{ResponseInput, parse_input};
+use self::place::{
+    Continued, conversation_of, deleted, own_response, place, record_deleted, unknown_response,
+};
+use self::request::{KeptRequest, ResponseRequest};
+use self::stateless::stateless;
+use self::stored::{StoredResponse, page};
+use crate::chat::access::{Caller, TokenScope};
+use crate::chat::api::{Api, require};
+use crate::chat::completions::OpenAiError;
+use crate::chat::owner::record_owner;
+use crate::chat::problem::Problem;
+use crate::chat::route_table::RouteTable;
+use crate::chat::turns::{RunningTurn, TurnOrigin};
+
+/// The time in which a cancelled turn ends before the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Adds the routes of responses and conversations.
+pub(crate) fn add_routes(table: RouteTable) -> RouteTable {
+    let table = table
+        .post("/v1/responses", create)
+        .get("/v1/responses/{response}", retrieve)
+        .delete("/v1/responses/{response}", remove)
+        .post("/v1/responses/{response}/cancel", cancel)
+        .get("/v1/responses/{response}/input_items", input_items);
+    conversations::add_routes(table)
+}
+
+/// `POST /v1/responses`
+async fn create(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Response, OpenAiError> {
+    require(&caller, TokenScope::Send)?;
+    let request = ResponseRequest::parse(&bytes)?;
+    let instructions = instructions(&request)?;
+    let input = parse_input(&request.input, instructions.as_deref())?;
+    let (session, turn) = match input {
+        ResponseInput::Decisions(decisions) => {
+            let session = continued_session(&api, &caller, &request).await?;
+            decide(&api, &caller, session.as_deref(), &decisions).await?
+        }
+        ResponseInput::Message { earlier, message } if !request.is_stored() => {
+            let earlier = earlier.iter().map(ChatMessage::to_json).collect();
+            let own = (earlier, message);
+            return Ok(stateless(&api, &caller, &request, instructions, own).await?);
+        }
+        ResponseInput::Message { earlier, message } => {
+            begin(&api, &caller, &request, &earlier, message).await?
+        }
+    };
+    Ok(respond(&api, &caller, &request, &session, turn).await?)
+}
+
+/// Returns the text of the instructions, which may be a list of messages.
+fn instructions(request: &ResponseRequest) -> Result<Option<String>, Problem> {
+    match &request.instructions {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        Some(_) => Err(Problem::invalid("`instructions` must be a text")),
+    }
+}
+
+/// Sends a message, and returns its session when it is durable.
+async fn begin(
+    api: &Api,
+    caller: &Caller,
+    request: &ResponseRequest,
+    earlier: &[ChatMessage],
+    message: ChatMessage,
+) -> Result<(String, RunningTurn), Problem> {
+    let continued = match (&request.previous_response_id, request.conversation_id()?) {
+        (Some(id), _) => Continued::Response(id),
+        (None, Some(id)) => Continued::Conversation(id),
+        (None, None) => Continued::Nothing,
+    };
+    let place = place(api, caller, request.model.as_deref(), continued, earlier).await?;
+    let kept = KeptRequest {
+        previous: request.previous_response_id.clone(),
+        has_instructions: instructions(request)?.is_some(),
+        is_background: request.is_background(),
+        metadata: request.metadata(),
+    };
+    let options = place
+        .options
+        .with_idempotency_key(kept.to_key(&api.turns.ids.new_id()));
+    let session = place.session;
+    let chat = api
+        .turns
+        .host
+        .chat(&session, place.named.as_deref())
+        .await?;
+    if place.is_new {
+        record_owner(api, caller, &session).await?;
+    }
+    let message = chat.chat.redacted(message);
+    let origin = TurnOrigin::message(message.clone());
+    let own = session.clone();
+    let turn = api.turns.start(&session, chat, origin, move |chat| {
+        chat.chat.send_streaming_with(&own, message, options)
+    });
+    let turn = turn.await?;
+    drop(place.lock);
+    Ok((session, turn))
+}
+
+/// Returns the session that a request names.
+async fn continued_session(
+    api: &Api,
+    caller: &Caller,
+    request: &ResponseRequest,
+) -> Result<Option<String>, Problem> {
+    if let Some(id) = &request.previous_response_id {
+        let (found, _) = own_response(api, caller, id).await?;
+        return Ok(Some(found.session));
+    }
+    Ok(request.conversation_id()?.map(str::to_owned))
+}
+
+/// Answers with the stream of a response, with the response itself, or at once.
+async fn respond(
+    api: &Api,
+    caller: &Caller,
+    request: &ResponseRequest,
+    session: &str,
+    turn: RunningTurn,
+) -> Result<Response, Problem> {
+    let Some(entry) = turn.entry else {
+        return match turn.outcome().await {
+            Some(ChatTurnOutcome::Errored(turn)) => Err((&turn).into()),
+            _ => Err(Problem::server_ends()),
+        };
+    };
+    let id = ResponseId::new(session, entry);
+    if request.is_streamed() {
+        let stored = read(api, caller, &id.to_string()).await?.1;
+        return follow(api, &id, &stored, None).await;
+    }
+    if !request.is_background() {
+        match turn.outcome().await {
+            Some(ChatTurnOutcome::Errored(turn)) => return Ok(failed(&(&turn).into())),
+            Some(_) => {}
+            None => return Ok(failed(&Problem::server_ends())),
+        }
+    }
+    let stored = read(api, caller, &id.to_string()).await?.1;
+    Ok(Json(stored.to_json(api).await?).into_response())
+}
+
+/// Returns the error of an accepted message.
+///
+/// Official clients repeat requests, which would send the message again.
+fn failed(problem: &Problem) -> Response {
+    let mut response = OpenAiError::from(problem.clone()).into_response();
+    let no = HeaderValue::from_static("false");
+    response.headers_mut().insert("x-should-retry", no);
+    response
+}
+
+/// Reads a response of the caller's token.
+async fn read(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+) -> Result<(ResponseId, StoredResponse), Problem> {
+    let (found, agent) = own_response(api, caller, id).await?;
+    let conversation = conversation_of(api, &found.session).await?;
+    let stored = StoredResponse::read(api, (&found, &agent), conversation).await?;
+    let stored = stored.ok_or_else(|| unknown_response(id))?;
+    Ok((found, stored))
+}
+
+/// Returns the parameters of a query as texts.
+fn parameters(uri: &Uri) -> Result<Map<String, Value>, Problem> {
+    let query = Query::<HashMap<String, String>>::try_from_uri(uri);
+    let query = query.map_err(|error| Problem::invalid(error.body_text()))?;
+    let pairs = query.0.into_iter();
+    Ok(pairs.map(|(name, value)| (name, json!(value))).collect())
+}
+
+/// `GET /v1/responses/{response}`
+async fn retrieve(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, OpenAiError> {
+    require(&caller, TokenScope::Read)?;
+    let query = parameters(&uri)?;
+    let text = |name: &str| query.get(name).and_then(Value::as_str);
+    let after = match text("starting_after") {
+        None => None,
+        Some(after) => {
+            let number = after.parse::<u64>();
+            let invalid = |_| Problem::invalid(format!("invalid `starting_after`: `{after}`"));
+            Some(number.map_err(invalid)?)
+        }
+    };
+    let (found, stored) = read(&api, &caller, &id).await?;
+    if text("stream") == Some("true") {
+        return Ok(follow(&api, &found, &stored, after).await?);
+    }
+    Ok(Json(stored.to_json(&api).await?).into_response())
+}
+
+/// `GET /v1/responses/{response}/input_items`
+async fn input_items(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, OpenAiError> {
+    require(&caller, TokenScope::Read)?;
+    let query = parameters(&uri)?;
+    let (_, stored) = read(&api, &caller, &id).await?;
+    Ok(Json(page(stored.input_items(), &query)?).into_response())
+}
+
+/// `POST /v1/responses/{response}/cancel`
+async fn cancel(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, OpenAiError> {
+    require(&caller, TokenScope::Send)?;
+    let (found, mut stored) = read(&api, &caller, &id).await?;
+    let live = api.turns.hub.live(&found.session);
+    let mut changes = live.changes();
+    let until = tokio::time::Instant::now() + PATIENCE;
+    let mut is_requested = false;
+    while stored.outcome.is_none() && tokio::time::Instant::now() < until {
+        // Only the entry that runs can be cancelled.
+        if stored.state == EntryState::Running && !is_requested {
+            let store = api.store();
+            is_requested = store
+                .request_cancel(&found.session, CancelMode::Interrupt)
+                .await?;
+        }
+        // Outcomes of other processes do not wake this one at once.
+        let change = tokio::time::timeout(Duration::from_millis(200), changes.changed());
+        drop(change.await);
+        stored = read(&api, &caller, &id).await?.1;
+    }
+    if stored.outcome.is_none() && !is_requested {
+        let detail = format!("response `{id}` waits for an earlier one");
+        let problem = Problem::new(StatusCode::CONFLICT, "session_busy", detail);
+        return Err(problem
+            .with_help("cancel the earlier response first")
+            .into());
+    }
+    Ok(Json(stored.to_json(&api).await?).into_response())
+}
+
+/// `DELETE /v1/responses/{response}`
+///
+/// The session is removed with its last response. Until then later responses need its messages.
+async fn remove(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, OpenAiError> {
+    require(&caller, TokenScope::Send)?;
+    let (found, stored) = read(&api, &caller, &id).await?;
+    let session = &found.session;
+    if stored.outcome.is_none() {
+        let detail = format!("response `{id}` has not ended");
+        let problem = Problem::new(StatusCode::CONFLICT, "session_busy", detail);
+        return Err(problem.with_help("cancel it first").into());
+    }
+    let info = api.store().session(session).await?;
+    let info = info.ok_or_else(|| unknown_response(&id))?;
+    let mut entries = deleted(&info);
+    entries.push(found.entry);
+    // An entry has one outcome, and a session as many outcomes as entries.
+    let is_last = info.pending == 0 && entries.len() as u64 >= info.cursor;
+    if is_last && stored.head.conversation.is_none() {
+        api.store().delete(session).await?;
+        api.turns.hub.log().delete(session).await?;
+    } else {
+        record_deleted(&api, session, &entries).await?;
+    }
+    let body = json!({"id": id, "object": "response", "deleted": true});
+    Ok(Json(body).into_response())
+}

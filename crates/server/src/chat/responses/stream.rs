@@ -1,0 +1,273 @@
+//! The events of a response, whose numbers are the same each time it is read.
+
+use std::collections::HashMap;
+
+use logue_agent::is_pending;
+use logue_message::ChatMessage;
+use serde_json::{Value, json};
+
+use super::items::{call_item, message_id, message_item, text_part};
+use super::stored::{ResponseEnd, ResponseHead};
+
+/// Maps the events of a turn to those of the Responses API.
+///
+/// The mapping depends on the events alone, so that a client that names the number of the last
+/// event that it received gets the following ones from any server.
+pub(super) struct ResponseEvents {
+    head: ResponseHead,
+    suffix: String,
+    /// The number of the next event.
+    sequence: u64,
+    /// The index of the next item.
+    index: usize,
+    /// The answer whose text arrives.
+    open: Option<OpenMessage>,
+    /// The number of complete texts.
+    texts: usize,
+    /// The number of withdrawn answers.
+    withdrawn: usize,
+    calls: HashMap<String, OpenCall>,
+    /// The ids of complete items, with those under which they were sent.
+    sent: HashMap<String, String>,
+    events: Vec<Value>,
+}
+
+struct OpenMessage {
+    id: String,
+    index: usize,
+    text: String,
+}
+
+struct OpenCall {
+    index: usize,
+    name: String,
+    arguments: String,
+}
+
+impl ResponseEvents {
+    /// Creates the mapping with the first events.
+    pub(super) fn new(head: ResponseHead, suffix: String) -> Self {
+        let mut new = Self {
+            head,
+            suffix,
+            sequence: 0,
+            index: 0,
+            open: None,
+            texts: 0,
+            withdrawn: 0,
+            calls: HashMap::new(),
+            sent: HashMap::new(),
+            events: Vec::new(),
+        };
+        let begun = new.head.with(&ResponseEnd {
+            status: "in_progress",
+            ..ResponseEnd::default()
+        });
+        new.push("response.created", json!({ "response": begun }));
+        new.push("response.in_progress", json!({ "response": begun }));
+        new
+    }
+
+    /// Returns the events since the last call.
+    pub(super) fn take(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Maps an event of the turn.
+    pub(super) fn event(&mut self, event: &Value) {
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        let is_of_agent = event.get("agent").is_some_and(|agent| !agent.is_null());
+        match text("type") {
+            "answer.delta" => self.delta(text("text")),
+            "answer.completed" => {
+                let content = event.get("message").map(text_of).unwrap_or_default();
+                if !content.is_empty() {
+                    self.complete(&content);
+                }
+            }
+            // The text of an answer without an end is not part of the response.
+            "answer.started" | "answer.withdrawn" | "turn.recovered" => self.withdraw(),
+            "tool.started" if !is_of_agent => {
+                self.begin_call(text("call_id"), text("name"), text("arguments"));
+            }
+            "tool.ended" if !is_of_agent => self.end_call(text("call_id"), text("text")),
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open.is_none() {
+            self.begin_message();
+        }
+        if let Some(open) = &mut self.open {
+            open.text.push_str(text);
+            let data = json!({"item_id": open.id, "output_index": open.index, "content_index": 0,
+                "delta": text, "logprobs": []});
+            self.push("response.output_text.delta", data);
+        }
+    }
+
+    fn begin_message(&mut self) {
+        let mut id = message_id(&self.suffix, self.texts);
+        if self.withdrawn > 0 {
+            id = format!("{id}_{}", self.withdrawn);
+        }
+        let index = self.next_index();
+        let item = json!({"id": id, "type": "message", "role": "assistant",
+            "status": "in_progress", "content": []});
+        self.push(
+            "response.output_item.added",
+            json!({"output_index": index, "item": item}),
+        );
+        self.push(
+            "response.content_part.added",
+            json!({"item_id": id, "output_index": index, "content_index": 0,
+                "part": text_part("")}),
+        );
+        let text = String::new();
+        self.open = Some(OpenMessage { id, index, text });
+    }
+
+    /// Ends the answer at hand with its whole text.
+    fn complete(&mut self, text: &str) {
+        // The pieces of a redacted answer, and of another process's, are not emitted.
+        if self.open.is_none() {
+            self.delta(text);
+        }
+        if let Some(open) = self.open.take() {
+            let own = message_id(&self.suffix, self.texts);
+            self.sent.insert(own, open.id.clone());
+            self.texts += 1;
+            self.end_message(&open, text, "completed");
+        }
+    }
+
+    fn withdraw(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.withdrawn += 1;
+            let text = open.text.clone();
+            self.end_message(&open, &text, "incomplete");
+        }
+    }
+
+    fn end_message(&mut self, open: &OpenMessage, text: &str, status: &str) {
+        let (id, index) = (&open.id, open.index);
+        self.push(
+            "response.output_text.done",
+            json!({"item_id": id, "output_index": index, "content_index": 0, "text": text,
+                "logprobs": []}),
+        );
+        self.push(
+            "response.content_part.done",
+            json!({"item_id": id, "output_index": index, "content_index": 0,
+                "part": text_part(text)}),
+        );
+        let item = message_item(id, text, status);
+        self.push(
+            "response.output_item.done",
+            json!({"output_index": index, "item": item}),
+        );
+    }
+
+    fn begin_call(&mut self, call: &str, name: &str, arguments: &str) {
+        let index = self.next_index();
+        let item = call_item(&self.suffix, (call, name, arguments), None);
+        let id = item["id"].clone();
+        self.push(
+            "response.output_item.added",
+            json!({"output_index": index, "item": item}),
+        );
+        let place = json!({"item_id": id, "output_index": index});
+        self.push("response.mcp_call.in_progress", place.clone());
+        let mut whole = place;
+        whole["arguments"] = json!(arguments);
+        self.push("response.mcp_call_arguments.done", whole);
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        let open = OpenCall {
+            index,
+            name,
+            arguments,
+        };
+        self.calls.insert(call.to_owned(), open);
+    }
+
+    fn end_call(&mut self, call: &str, output: &str) {
+        // A call of a process that ended has no beginning here.
+        let Some(open) = self.calls.remove(call) else {
+            return;
+        };
+        let item = call_item(
+            &self.suffix,
+            (call, &open.name, &open.arguments),
+            Some(output),
+        );
+        let id = item["id"].as_str().unwrap_or_default().to_owned();
+        let kind = match item["status"].as_str() {
+            Some("failed") => "response.mcp_call.failed",
+            _ => "response.mcp_call.completed",
+        };
+        self.push(kind, json!({"item_id": id, "output_index": open.index}));
+        self.push(
+            "response.output_item.done",
+            json!({"output_index": open.index, "item": item}),
+        );
+        self.sent.insert(id.clone(), id);
+    }
+
+    /// Maps the end of the turn: the items that were not sent, and the whole response.
+    pub(super) fn end(&mut self, mut end: ResponseEnd) {
+        self.withdraw();
+        for item in &mut end.output {
+            let id = item["id"].as_str().unwrap_or_default().to_owned();
+            match self.sent.get(&id) {
+                Some(sent) => item["id"] = json!(sent),
+                None => self.whole_item(item),
+            }
+        }
+        let kind = match end.status {
+            "completed" => "response.completed",
+            "incomplete" => "response.incomplete",
+            _ => "response.failed",
+        };
+        let response = self.head.with(&end);
+        self.push(kind, json!({ "response": response }));
+    }
+
+    fn whole_item(&mut self, item: &Value) {
+        if item["type"] == "message" {
+            self.delta(item["content"][0]["text"].as_str().unwrap_or_default());
+            if let Some(open) = self.open.take() {
+                let text = open.text.clone();
+                self.end_message(&open, &text, "completed");
+            }
+            return;
+        }
+        let index = self.next_index();
+        let data = json!({"output_index": index, "item": item});
+        self.push("response.output_item.added", data.clone());
+        self.push("response.output_item.done", data);
+    }
+
+    fn next_index(&mut self) -> usize {
+        self.index += 1;
+        self.index - 1
+    }
+
+    fn push(&mut self, kind: &str, mut data: Value) {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.sequence);
+        self.sequence += 1;
+        self.events.push(data);
+    }
+}
+
+/// Returns the text of an answer as JSON; the list of waiting calls has none.
+fn text_of(message: &Value) -> String {
+    match ChatMessage::from_json(message) {
+        Ok(message) if !is_pending(&message) => message.text(),
+        _ => String::new(),
+    }
+}
