@@ -195,3 +195,107 @@ fn an_interrupt_shows_the_whole_call_and_is_resumed_once() {
     assert_eq!(events(&served, &first), sent);
     assert_eq!(model.received().len(), 2);
 }
+
+#[test]
+fn every_interrupt_needs_an_answer() {
+    let calls = Answer::text("")
+        .with_call("c1", "work", "{}")
+        .with_call("c2", "work", "{}");
+    let replies = vec![
+        Reply::Answer(calls),
+        Reply::Answer(Answer::text("finished")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model, &["--permission", "work=ask"]);
+    let first = events(&served, &input("t1", "r1", &[user("u1", "go")]));
+    let open = last(&first)["outcome"]["interrupts"].clone();
+    let ids = [0, 1].map(|at| open[at]["id"].as_str().unwrap().to_owned());
+    let bare = input("t1", "r2", &[]);
+    let partial = events(&served, &resume(&bare, &ids[0], &json!({"approved": true})));
+    assert_eq!(last(&partial)["code"], "suspension_resume_payload_invalid");
+    let message = last(&partial)["message"].as_str().unwrap();
+    assert!(message.contains(&ids[1]), "{message}");
+    let mut all = bare;
+    all["resume"] = json!([
+        {"interruptId": ids[0], "status": "resolved", "payload": {"approved": true}},
+        {"interruptId": ids[1], "status": "cancelled"}]);
+    let done = events(&served, &all);
+    assert_eq!(last(&done)["outcome"]["type"], "success", "{done:#?}");
+    let results: Vec<&str> = done
+        .iter()
+        .filter(|event| event["type"] == "TOOL_CALL_RESULT")
+        .map(|event| event["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(results.len(), 2, "{done:#?}");
+    assert!(
+        results.iter().any(|text| text.starts_with("done")),
+        "{results:?}"
+    );
+    assert!(
+        results.iter().any(|text| text.contains("denied")),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn another_history_begins_a_branch_that_continues() {
+    let replies = (1..=5).map(|n| Reply::Answer(Answer::text(format!("answer {n}"))));
+    let model = ModelServer::start(replies.collect(), Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model, &[]);
+    let mut messages = Vec::new();
+    let mut ids = std::collections::BTreeSet::new();
+    let mut forks = Vec::new();
+    for (n, text) in ["one", "two", "other two", "three"].into_iter().enumerate() {
+        if text == "other two" {
+            messages.truncate(2);
+        }
+        messages.push(user(&format!("u{n}"), text));
+        let sent = events(&served, &input("t1", &format!("r{n}"), &messages));
+        let custom = sent.iter().find(|event| event["type"] == "CUSTOM");
+        forks.push(custom.map(|event| event["name"].as_str().unwrap().to_owned()));
+        let start = sent
+            .iter()
+            .find(|event| event["type"] == "TEXT_MESSAGE_START");
+        let id = start.unwrap()["messageId"].as_str().unwrap();
+        assert!(ids.insert(id.to_owned()), "{id} is used twice");
+        messages.push(assistant(id, &format!("answer {}", n + 1)));
+    }
+    let forked = Some("logue.forked".to_owned());
+    assert_eq!(forks, [None, None, forked, None]);
+    let received = model.received();
+    let asked = received[3].body["messages"].to_string();
+    assert!(
+        asked.contains("other two") && !asked.contains("\"two\""),
+        "{asked}"
+    );
+    // A client without messages leaves the conversation to the server, and receives it.
+    let sent = events(&served, &input("t1", "r9", &[user("u9", "four")]));
+    assert_eq!(kinds(&sent)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+    assert_eq!(sent[1]["messages"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn what_has_no_effect_is_reported_and_a_wrong_request_is_refused() {
+    let model =
+        ModelServer::start(vec![Reply::Answer(Answer::text("hello"))], Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT), ("other.md", AGENT)]);
+    let served = serve(folder.path(), &model, &["other.md"]);
+    let mut input = input("t1", "r1", &[user("u1", "go")]);
+    input["tools"] = json!([{"name": "confirm", "description": "x"}]);
+    let sent = events(&served, &input);
+    assert_eq!(sent[1]["name"], "logue.ignored");
+    assert_eq!(sent[1]["value"], json!({"tools": ["confirm"]}));
+    let asked = model.received()[0].body.to_string();
+    assert!(!asked.contains("confirm"), "{asked}");
+    for (path, body, status, code) in [
+        ("agent", json!({}), 400, "request_invalid"),
+        ("none", input.clone(), 404, "agent_not_found"),
+        ("other", input.clone(), 409, "agent_differs"),
+    ] {
+        let refused = served.post(&format!("/v1/ag-ui/{path}"), &body);
+        assert_eq!(refused.status, status, "{refused:?}");
+        assert_eq!(refused.json()["code"], code, "{refused:?}");
+    }
+}

@@ -24,6 +24,7 @@ mod program;
 mod responses;
 mod sessions;
 mod shared;
+mod signals;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waiting;
