@@ -318,7 +318,7 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> Option<(u16, String)> {
 }
 
 /// Reads a chunk of a chunked body; `None` at its end, or where the connection ends.
-fn read_chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+pub(crate) fn read_chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let length = usize::from_str_radix(line.trim(), 16).ok()?;

@@ -21,6 +21,7 @@ mod pairs;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;
+mod proxy;
 mod responses;
 mod sessions;
 mod shared;

@@ -23,8 +23,10 @@ const FORMAT: i64 = 1;
 const READERS: usize = 2;
 /// The maximum wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(10);
-/// The suffixes of the files of a log.
-const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+/// The suffixes of the files of a log, in the order of their removal.
+///
+/// Without the last one, a process creates a new log, whose other files must stay.
+const FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL, boot TEXT NOT NULL) STRICT;

@@ -38,16 +38,13 @@ pub(crate) enum ErrorForm {
 }
 
 /// The problems of every request, before it reaches its operation.
-const EVERY: [(u16, &str); 10] = [
+const EVERY: [(u16, &str); 7] = [
     (400, "request_invalid"),
     (403, "host_refused"),
     (403, "origin_refused"),
     (408, "request_timeout"),
     (413, "body_too_large"),
-    (415, "content_type_unsupported"),
-    (429, "rate_limited"),
     (500, "internal"),
-    (503, "server_busy"),
     (503, "server_ends"),
 ];
 
@@ -175,7 +172,6 @@ impl Operation {
             .problem(409, "session_write_conflict")
             .problem(410, "session_load_failed")
             .problem(422, "provider_invalid_request")
-            .problem(429, "turns_limited")
             .problem(503, "provider_unavailable")
     }
 
