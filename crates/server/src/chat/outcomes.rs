@@ -56,7 +56,7 @@ pub(crate) async fn log_outcomes(
     }
 }
 
-/// Begins the log of a session with the last outcome that other programs have stored.
+/// Begins the log of a session, after the last outcome that other programs have stored.
 ///
 /// The log of a session that is not in the store does not begin.
 ///
@@ -75,16 +75,15 @@ pub(crate) async fn adopt(
     let Some(info) = store.session(session).await? else {
         return Ok(position);
     };
-    // The last outcome is logged: a client may wait for it since before the log was lost.
-    let mut begin = (info.cursor, 0);
+    let mut entry = 0;
     if let Some(before) = info.cursor.checked_sub(1) {
         let last = store.outcomes_since(session, before, 1).await;
-        if let Some(last) = last.ok().and_then(|last| last.into_iter().next()) {
-            begin = (before, last.entry.saturating_sub(1));
-        }
+        let last = last.ok();
+        entry = last.and_then(|last| Some(last.first()?.entry)).unwrap_or(0);
     }
-    let (cursor, entry) = begin;
-    let next = position.with_accepted(entry).with_outcome(cursor, entry);
+    let next = position
+        .with_accepted(entry)
+        .with_outcome(info.cursor, entry);
     let batch = EventBatch {
         progress: Some((position, next)),
         events: Vec::new(),

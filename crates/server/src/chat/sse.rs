@@ -170,6 +170,8 @@ impl EventReader {
                 // The log was lost, and numbers were given again.
                 self.generation = read.generation;
                 self.after = 0;
+                // The outcome may have been lost with the log.
+                self.has_ended = self.is_settled().await;
                 return Some(self.reset());
             }
             if read.has_gap {
@@ -199,6 +201,19 @@ impl EventReader {
                 Err(_) => return Some(padding()),
             }
         }
+    }
+
+    /// Returns whether the turn of the reader ended before its log began.
+    async fn is_settled(&self) -> bool {
+        let EventScope::Turn(entry) = self.scope else {
+            return false;
+        };
+        let log = self.turns.hub.log();
+        let Ok(position) = log.position(&self.session).await else {
+            return true;
+        };
+        let first = log.first_after_entry(&self.session, entry - 1).await;
+        position.settled >= entry && !matches!(first, Ok(Some(_)))
     }
 
     /// Returns the next events as JSON, without waiting for the client; `None` at the end.
