@@ -54,6 +54,9 @@ fn a_token_permits_its_scopes_only() {
     assert_eq!(served.get(list).status, 401);
     assert_eq!(status(&served, "GET", list, "logue_wrong", ""), 401);
     assert_eq!(served.get("/healthz").status, 200);
+    // Clients of the OpenAI API read its errors only.
+    let refused = served.post("/v1/chat/completions", &json!({})).json();
+    assert_eq!(refused["error"]["type"], "authentication_error");
 
     // Neither the store of tokens nor the process list contains a token.
     let stored =

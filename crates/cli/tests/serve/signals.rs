@@ -201,3 +201,30 @@ fn a_decision_counts_once_after_a_kill_and_in_a_terminal() {
     assert!(other.text.contains("denied by"), "{other:?}");
     assert_eq!(scene.model.received().len(), 2);
 }
+
+#[test]
+fn the_audit_names_the_token_of_a_decision() {
+    let scene = Scene::new("deploy", &words(&["to", "prod"]));
+    let served = scene.serve(&[]);
+    let path = wait(&served);
+    let created = [
+        "serve",
+        "token",
+        "create",
+        "ops-phone",
+        "--scope",
+        "approve",
+    ];
+    let secret = run(scene.path(), created).stdout;
+    let bearer = format!("Bearer {}", secret.trim());
+    let body = json!({"approval": "deny", "decided_by": "Ann"}).to_string();
+    crate::waiting::wait_until(
+        || "the token is not noticed".to_owned(),
+        || served.get("/v1/signals").status == 401,
+    );
+    let headers = [("authorization", bearer.as_str())];
+    let decided = served.request("POST", &path, &headers, &body);
+    assert_eq!(decided.status, 200, "{decided:?}");
+    let audit = scene.audit().to_string();
+    assert!(audit.contains("Ann (token ops-phone)"), "{audit}");
+}

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use logue_harness::Clock;
 
 use super::access::{AccessTokens, COOKIE, Caller};
+use super::completions::OpenAiError;
 use super::page;
 use super::problem::Problem;
 
@@ -43,8 +44,22 @@ pub(crate) async fn admit(
             }
             response
         }
+        Err(problem) if is_of_openai(request.uri().path()) => {
+            OpenAiError::from(problem).into_response()
+        }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Returns whether clients of a path expect errors in the form of the OpenAI API.
+fn is_of_openai(path: &str) -> bool {
+    let name = path
+        .strip_prefix("/v1/")
+        .and_then(|path| path.split('/').next());
+    matches!(
+        name,
+        Some("chat" | "models" | "responses" | "conversations")
+    )
 }
 
 impl Guard {

@@ -30,7 +30,7 @@ struct DecisionBody {
     /// Arguments that replace those of calls: objects, or texts as the calls have them.
     #[serde(default)]
     edits: Map<String, Value>,
-    /// The name of the person; the name of the token by default.
+    /// The name of the person, to which that of the token is added.
     #[serde(default)]
     decided_by: Option<String>,
 }
@@ -104,7 +104,12 @@ fn payload(request: DecisionBody, caller: &Caller) -> Map<String, Value> {
     if !edits.is_empty() {
         payload.insert(EDITS.to_owned(), Value::Object(edits));
     }
-    if let Some(name) = request.decided_by.or_else(|| caller.token.clone()) {
+    // A client states a name; the token is known.
+    let name = match (request.decided_by, &caller.token) {
+        (Some(name), Some(token)) => Some(format!("{name} (token {token})")),
+        (name, token) => name.or_else(|| token.clone()),
+    };
+    if let Some(name) = name {
         payload.insert(DECIDED_BY.to_owned(), json!(name));
     }
     payload
@@ -112,10 +117,6 @@ fn payload(request: DecisionBody, caller: &Caller) -> Map<String, Value> {
 
 /// Returns the turn that waits, or waited last, for a signal.
 pub(crate) async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Suspension, Problem> {
-    let unknown = || {
-        let detail = format!("no turn waits for the signal `{signal}`");
-        Problem::new(StatusCode::NOT_FOUND, "signal_not_found", detail)
-    };
     let filter = SuspensionFilter {
         signal_id: Some(signal.to_owned()),
         ..SuspensionFilter::default()
@@ -131,8 +132,14 @@ pub(crate) async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Sus
         .position(|found| found.status == SuspensionStatus::Suspended);
     match waiting {
         Some(at) => Ok(own.swap_remove(at)),
-        None => own.pop().ok_or_else(unknown),
+        None => own.pop().ok_or_else(|| unknown_signal(signal)),
     }
+}
+
+/// Returns the problem of a signal that no turn of the caller waits for.
+pub(crate) fn unknown_signal(signal: &str) -> Problem {
+    let detail = format!("no turn waits for the signal `{signal}`");
+    Problem::new(StatusCode::NOT_FOUND, "signal_not_found", detail)
 }
 
 fn shown(waiting: &Suspension) -> Value {

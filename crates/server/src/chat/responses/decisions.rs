@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::input::CallDecision;
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
+use crate::chat::owner::is_owner;
 use crate::chat::problem::Problem;
-use crate::chat::signals::find;
+use crate::chat::signals::{find, unknown_signal};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 use crate::chat::visible::visible_signal;
 
@@ -33,6 +34,11 @@ pub(super) async fn decide(
         ));
     }
     let waiting = find(api, caller, signal).await?;
+    // The response of another token's session could not be returned.
+    let info = api.store().session(&waiting.session).await?;
+    if !info.is_some_and(|info| is_owner(caller, &info)) {
+        return Err(unknown_signal(signal));
+    }
     if session.is_some_and(|session| session != waiting.session) {
         return Err(Problem::invalid(
             "the decisions are about another conversation",
