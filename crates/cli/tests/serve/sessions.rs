@@ -291,3 +291,18 @@ fn a_fork_continues_without_its_source() {
     assert_eq!(removed.status, 204);
     assert_eq!(served.get("/v1/sessions/s2").status, 404);
 }
+
+#[test]
+fn a_fork_beyond_the_history_is_refused_at_once() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let sent = served.post("/v1/sessions/s1/send", &json!({"message": "go"}));
+    assert_eq!(sent.status, 200, "{sent:?}");
+    for messages in [3, 1 << 63, u64::MAX] {
+        let refused = served.post("/v1/sessions/s1/fork", &json!({ "messages": messages }));
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert_eq!(refused.json()["code"], "step_invalid");
+    }
+    let listed = served.get("/v1/sessions").json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}

@@ -32,6 +32,14 @@ pub enum BranchError {
         /// The number of the last step.
         steps: u64,
     },
+    /// The session has fewer messages.
+    #[error("not {messages} messages: the session has {existing}")]
+    TooManyMessages {
+        /// The requested number.
+        messages: u64,
+        /// The number of messages of the session.
+        existing: u64,
+    },
     /// The step belongs to a turn that runs.
     #[error("the turn of step {step} has not ended")]
     NotEnded {
@@ -130,6 +138,10 @@ pub async fn fork_session(
     let timeline = Timeline::read(store, session).await?;
     let rows = match point {
         BranchPoint::Latest => Rows::first(timeline.len()),
+        BranchPoint::Messages(messages) if messages > timeline.len() => {
+            let existing = timeline.len();
+            return Err(BranchError::TooManyMessages { messages, existing });
+        }
         BranchPoint::Messages(upto) => Rows::first(upto),
         BranchPoint::Step(number) => rows_to(&timeline, &step_at(&timeline, number)?),
     };
