@@ -67,6 +67,10 @@ pub(crate) fn require(caller: &Caller, scope: TokenScope) -> Result<(), Problem>
 /// Parses the JSON body of a request; an empty one is `{}`.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    // A list would be read as the fields in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::invalid("the request body must be a JSON object"));
+    }
     serde_json::from_slice(bytes)
         .map_err(|error| Problem::invalid(format!("invalid request body: {error}")))
 }

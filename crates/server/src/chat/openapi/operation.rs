@@ -139,7 +139,10 @@ impl Operation {
             .answers
             .entry(status)
             .or_insert_with(|| json!({"description": about}));
-        if !kind.is_empty() {
+        if kind == "text/event-stream" {
+            // Validators see each event as an object of their own.
+            answer["content"][kind] = json!({ "schema": {} });
+        } else if !kind.is_empty() {
             answer["content"][kind] = json!({ "schema": schema });
         }
         self

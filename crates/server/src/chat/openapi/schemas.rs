@@ -156,7 +156,7 @@ fn answers() -> Value {
         "Agents": {"type": "object", "required": ["agents"], "properties": {
             "agents": {"type": "array", "items": {"type": "object", "required": ["name", "title"],
                 "properties": {"name": text, "title": text}}}}},
-        "Message": {"type": "object", "required": ["role"], "properties": {
+        "Message": {"type": "object", "properties": {
             "role": {"enum": ["user", "assistant", "tool"]}}},
         "Sessions": {"type": "object", "required": ["sessions", "has_more"], "properties": {
             "sessions": {"type": "array", "items": {"type": "object",
