@@ -104,7 +104,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "names your key"),
     ("README.md", "compiles the program"),
     ("README.md", "serves until it is ended"),
-    ("README.md", "serves until it is ended"),
     ("gateway.md", "serves until it is ended"),
     ("mcp.md", "starts npx, which downloads a package"),
     (
