@@ -65,7 +65,20 @@ fn step(random: &mut Random, signals: &[String]) -> Step {
         body,
     };
     let user = json!([{"role": "user", "content": "a question"}]);
-    match random.below(10) {
+    match random.below(14) {
+        10 | 11 => {
+            let (stream, background) = (random.below(2) == 0, random.below(4) == 0);
+            let body = json!({"model": "agent", "stream": stream, "background": background,
+                "input": "a question"});
+            post("/v1/responses".to_owned(), body)
+        }
+        12 => {
+            let run = random.next_u64().to_string();
+            let body = json!({"threadId": format!("s{}", random.below(3)), "runId": run,
+                "messages": [{"id": "m1", "role": "user", "content": "a question"}],
+                "tools": [], "context": [], "state": {}, "forwardedProps": {}});
+            post("/v1/ag-ui/agent".to_owned(), body)
+        }
         0 => post(format!("{session}/retry"), json!({})),
         1 => post(format!("{session}/fork"), json!({})),
         2 => post(format!("{session}/rerun"), json!({"step": 1})),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use logue_agent::TurnReport;
+use logue_harness::ErrorBucket;
 use logue_harness::store::{EntryPayload, EntryState, InboxEntry, OutcomeKind, StoredOutcome};
 use logue_message::{ChatMessage, Role};
 use logue_model::{FinishReason, Usage};
@@ -13,6 +14,7 @@ use super::items::{approval_items, blocks, input_item, output_items};
 use super::request::KeptRequest;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
+use crate::chat::public_error::public_detail;
 use crate::chat::visible::visible_signal;
 
 /// The messages before a resumed turn among which its calls are.
@@ -216,13 +218,11 @@ impl ResponseEnd {
             self.status = "cancelled";
             return;
         }
-        // Other diagnostics are for operators, and may quote what the model server received.
-        let message = match text("bucket") {
-            "user_correctable" => text("diagnostic"),
-            _ => text("reply"),
-        };
+        let bucket = ErrorBucket::parse(text("bucket"));
+        let bucket = bucket.unwrap_or(ErrorBucket::RetryableTransient);
+        let message = public_detail(bucket, category, text("diagnostic"));
         self.status = "failed";
-        self.error = Some(error_of(category, message));
+        self.error = Some(error_of(category, &message));
     }
 }
 
