@@ -121,3 +121,27 @@ fn an_address_of_the_network_requires_a_token() {
         ran.stderr
     );
 }
+
+#[test]
+fn another_token_of_the_same_name_owns_no_responses() {
+    let folder = folder(&[("agent.md", AGENT)]);
+    let create = ["phone", "--scope", "read,send"];
+    let first = token(folder.path(), &create);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let bearer = format!("Bearer {first}");
+    let headers = [("authorization", bearer.as_str())];
+    let body = json!({"model": "agent", "input": "mine"}).to_string();
+    let answered = served.request("POST", "/v1/responses", &headers, &body);
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let answered = answered.json();
+    let path = format!("/v1/responses/{}", answered["id"].as_str().unwrap());
+    assert_eq!(status(&served, "GET", &path, &first, ""), 200);
+    let revoked = run(folder.path(), ["serve", "token", "revoke", "phone"]);
+    assert_eq!(revoked.status, 0, "{}", revoked.stderr);
+    let second = token(folder.path(), &create);
+    crate::waiting::wait_until(
+        || "the new token does not work".to_owned(),
+        || status(&served, "GET", "/v1/sessions", &second, "") == 200,
+    );
+    assert_eq!(status(&served, "GET", &path, &second, ""), 404);
+}

@@ -146,6 +146,8 @@ pub trait AccessTokens: Send + Sync {
 pub(crate) struct Caller {
     /// The name of its token; `None` for a client without one on a loopback address.
     pub(crate) token: Option<String>,
+    /// The hash of its token. A name can be given again after its token was revoked.
+    pub(crate) token_hash: Option<String>,
     scopes: Vec<TokenScope>,
     agents: Vec<String>,
 }
@@ -155,6 +157,7 @@ impl Caller {
     pub(crate) fn local() -> Self {
         Self {
             token: None,
+            token_hash: None,
             scopes: vec![TokenScope::Read, TokenScope::Send, TokenScope::Approve],
             agents: Vec::new(),
         }
@@ -186,6 +189,7 @@ impl Caller {
         }
         found.map(|token| Self {
             token: Some(token.name.clone()),
+            token_hash: Some(token.hash.clone()),
             scopes: token.scopes.clone(),
             agents: token.agents.clone(),
         })

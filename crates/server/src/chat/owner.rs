@@ -9,7 +9,7 @@ use super::access::Caller;
 use super::api::Api;
 use super::problem::Problem;
 
-/// The label with the name of the token that created a session.
+/// The label with the hash of the token that created a session.
 const TOKEN: &str = "token";
 
 /// Records that a session belongs to the token of a caller.
@@ -17,7 +17,7 @@ const TOKEN: &str = "token";
 /// # Errors
 /// Returns a problem if the store fails.
 pub(crate) async fn record_owner(api: &Api, caller: &Caller, session: &str) -> Result<(), Problem> {
-    if let Some(token) = &caller.token {
+    if let Some(token) = &caller.token_hash {
         let now = api.turns.clock.now();
         api.store()
             .set_label(session, TOKEN, json!(token), now)
@@ -31,5 +31,5 @@ pub(crate) async fn record_owner(api: &Api, caller: &Caller, session: &str) -> R
 /// A session without a token belongs to callers without one.
 pub(crate) fn is_owner(caller: &Caller, session: &SessionInfo) -> bool {
     let token = session.labels.get(TOKEN).and_then(Value::as_str);
-    token == caller.token.as_deref()
+    token == caller.token_hash.as_deref()
 }
