@@ -19,7 +19,7 @@ pub(crate) struct Served {
     pub(crate) child: Child,
     /// Its address, with the port.
     pub(crate) address: String,
-    /// What it has written to standard error.
+    /// The text of its standard error.
     said: Arc<Mutex<String>>,
 }
 

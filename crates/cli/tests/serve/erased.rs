@@ -12,7 +12,7 @@ use crate::waiting::wait_until;
 
 const AGENT: &str = "<config model=\"m\"/>\n\
     <tool name=\"work\" command=\"printf raspberry-result\"/>\n";
-/// What the removed session contains.
+/// The content of the removed session.
 const SECRETS: [&str; 4] = [
     "strawberry-question",
     "blackberry-argument",

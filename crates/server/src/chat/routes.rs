@@ -54,12 +54,8 @@ fn table() -> RouteTable {
 }
 
 async fn unknown_path() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "path_not_found",
-        "there is no such path",
-    )
-    .with_help("GET /openapi.json describes all paths")
+    Problem::new(StatusCode::NOT_FOUND, "path_not_found", "path not found")
+        .with_help("GET /openapi.json describes all paths")
 }
 
 async fn wrong_method() -> Problem {

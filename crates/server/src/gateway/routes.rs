@@ -77,7 +77,8 @@ fn card(gateway: &Gateway) -> Value {
 }
 
 async fn unknown_path() -> OpenAiError {
-    let detail = "there is no such path; a gateway serves /v1/chat/completions, /v1/responses and /v1/models";
+    let detail =
+        "path not found; a gateway serves /v1/chat/completions, /v1/responses and /v1/models";
     Problem::new(StatusCode::NOT_FOUND, "path_not_found", detail).into()
 }
 

@@ -26,7 +26,7 @@ use super::send::unknown_agent;
 
 /// `POST /v1/ag-ui/{agent}`: runs the agent in a thread, resumes it, or shows the thread.
 ///
-/// What can be refused by the request alone has a status. Everything else is an event of the run.
+/// A request that is refused before its run has a status. Later errors are events of the run.
 pub(crate) async fn run(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
