@@ -3,7 +3,7 @@
 import { get, request, whenUnauthorized } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { el, icon, iconButton, randomId, toast } from "./dom.js";
+import { el, errorText, icon, iconButton, randomId, toast } from "./dom.js";
 import { loginForm } from "./login.js";
 import { helpDialog } from "./help.js";
 import { Sidebar } from "./sidebar.js";
@@ -72,7 +72,7 @@ class App {
   }
 
   route() {
-    const id = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
+    const id = idOf(location.hash);
     if (this.conversation?.id === id && id) return;
     this.conversation?.close();
     this.conversation = null;
@@ -93,7 +93,12 @@ class App {
     this.stage.replaceChildren(el("div", { class: "welcome" },
       el("img", { src: "page/icon.svg", alt: "", width: 56, height: 56 }),
       el("h2", {}, only ? `Chat with ${only}` : "What can I do for you?"),
-      el("p", { class: "muted" }, me.scopes.includes("send") ? "Sessions are kept on the server. Close this page at any time: answers continue without it." : "This login may read sessions.")));
+      el("p", { class: "muted" }, me.scopes.includes("send") ? "Write a message below to begin a session." : "This login may read sessions. Open one in the list."),
+      me.scopes.includes("send") && el("ul", { class: "welcome-help" },
+        el("li", {}, icon("clock"), "Answers continue on the server when this page is closed."),
+        el("li", {}, icon("shield"), "A call that needs approval waits here, and nothing runs before it."),
+        el("li", {}, icon("fork"), "Any message is edited or run again in a copy of its session.")),
+      el("p", { class: "muted only-desktop" }, el("kbd", {}, "?"), " shows the keyboard shortcuts")));
   }
 
   show(id) {
@@ -103,6 +108,7 @@ class App {
       onConnection: (isOpen) => this.connected(isOpen),
       onRunning: (isRunning) => this.composer.running(isRunning),
       onChange: () => this.sidebar.later(),
+      onDraft: (text) => this.composer.draft(text),
       onOpen: (other, draft) => {
         if (draft !== undefined) this.composer.drafts.set(other, draft);
         this.open(other);
@@ -115,6 +121,7 @@ class App {
 
   retitle(title) {
     this.title.textContent = title;
+    if (title && this.conversation) this.sidebar.name(this.conversation.id, title);
     document.title = title ? `${title} · Logue` : "Logue";
   }
 
@@ -134,7 +141,7 @@ class App {
       this.sidebar.later();
       return true;
     } catch (error) {
-      toast([error.message, ...(error.help ?? [])].join(" – "), "bad");
+      toast(errorText(error), "bad");
       return false;
     }
   }
@@ -187,11 +194,31 @@ async function boot() {
       document.querySelector("#token").focus();
       return;
     }
-    document.body.replaceChildren(el("main", { class: "login-page" }, el("p", { role: "alert" }, `The server cannot be reached: ${error.message}`), el("button", { type: "button", onclick: boot }, "Try again")));
+    unreachable(error);
     return;
   }
   app = new App();
-  await app.start();
+  try {
+    await app.start();
+  } catch (error) {
+    if (error.status !== 401) unreachable(error);
+  }
+}
+
+/** Shows an error in place of the page, until the server answers. */
+function unreachable(error) {
+  app?.stop();
+  app = null;
+  document.body.replaceChildren(el("main", { class: "login-page" }, icon("warn"), el("p", { role: "alert" }, errorText(error)), el("button", { type: "button", class: "primary", onclick: boot }, "Try again")));
+}
+
+/** Returns the session that an address names; anyone may have written the address. */
+function idOf(hash) {
+  try {
+    return decodeURIComponent(hash.replace(/^#\/?/, ""));
+  } catch {
+    return "";
+  }
 }
 
 let isAsking = false;
@@ -204,5 +231,5 @@ whenUnauthorized(() => {
     boot();
   });
 });
-window.addEventListener("unhandledrejection", (event) => toast(event.reason?.message ?? "Unexpected error", "bad"));
+window.addEventListener("unhandledrejection", (event) => toast(event.reason ? errorText(event.reason) : "Unexpected error", "bad"));
 boot();

@@ -1,7 +1,7 @@
 // Cards of calls that a person decides about.
 
 import { begin } from "./api.js";
-import { duration, el, exactText, icon, randomId, toast } from "./dom.js";
+import { duration, el, errorText, exactText, icon, randomId, toast } from "./dom.js";
 import { ArgumentsForm } from "./form.js";
 import { argumentsText } from "./tools.js";
 
@@ -9,7 +9,7 @@ export class ApprovalCard {
   /** `signal` is the turn that waits; `mayApprove` is whether the login permits decisions. */
   constructor(signal, mayApprove) {
     this.signal = signal;
-    this.key = randomId();
+    this.keys = new Map();
     this.forms = new Map();
     this.mayApprove = mayApprove;
     this.error = el("p", { class: "error", role: "alert" });
@@ -22,7 +22,8 @@ export class ApprovalCard {
     this.approveButton = el("button", { type: "button", class: "primary", onclick: () => this.decide("approve") }, icon("check"), "Approve");
     this.denyButton = el("button", { type: "button", class: "danger", onclick: () => this.askReason(true) }, icon("cross"), "Deny…");
     this.editButton = el("button", { type: "button", onclick: () => this.edit() }, icon("edit"), "Edit");
-    this.buttons = el("div", { class: "buttons" }, this.approveButton, this.denyButton, this.editButton);
+    this.resetButton = el("button", { type: "button", hidden: true, onclick: () => this.reset() }, icon("rerun"), "Discard changes");
+    this.buttons = el("div", { class: "buttons" }, this.approveButton, this.denyButton, this.editButton, this.resetButton);
     const count = signal.calls?.length ?? 0;
     this.expiry = el("span", { class: "expiry" });
     this.element = el("section", { class: "approval", "aria-label": "Approval", tabIndex: -1, "data-signal": signal.signal_id },
@@ -60,8 +61,19 @@ export class ApprovalCard {
   edit() {
     for (const form of this.forms.values()) form.show();
     this.editButton.hidden = true;
+    this.resetButton.hidden = false;
     this.approveButton.lastChild.textContent = "Approve with changes";
     this.element.querySelector(".arguments input, .arguments textarea, .arguments select")?.focus();
+  }
+
+  /** Returns to the arguments of the model. */
+  reset() {
+    for (const form of this.forms.values()) form.hide();
+    this.editButton.hidden = false;
+    this.resetButton.hidden = true;
+    this.error.textContent = "";
+    this.approveButton.lastChild.textContent = "Approve";
+    this.editButton.focus();
   }
 
   askReason(isAsked) {
@@ -71,7 +83,15 @@ export class ApprovalCard {
     else this.denyButton.focus();
   }
 
+  /** Returns the key of a decision: a repeated one is taken once, and a corrected one is another. */
+  keyOf(body) {
+    const text = JSON.stringify(body);
+    if (!this.keys.has(text)) this.keys.set(text, randomId());
+    return this.keys.get(text);
+  }
+
   async decide(approval) {
+    if (this.isBusy) return;
     this.error.textContent = "";
     const body = { approval };
     if (approval === "deny" && this.note.value.trim()) body.note = this.note.value.trim();
@@ -90,16 +110,17 @@ export class ApprovalCard {
     const headers = this.token.value && !this.mayApprove ? { authorization: `Bearer ${this.token.value.trim()}` } : {};
     this.busy(true);
     try {
-      await begin(`signals/${encodeURIComponent(this.signal.signal_id)}`, body, { key: this.key, headers });
+      await begin(`signals/${encodeURIComponent(this.signal.signal_id)}`, body, { key: this.keyOf(body), headers });
       toast(approval === "approve" ? "Approved" : "Denied");
     } catch (problem) {
-      this.error.textContent = [problem.message, ...(problem.help ?? [])].join(" – ");
+      this.error.textContent = errorText(problem);
       this.busy(false);
     }
     this.token.value = "";
   }
 
   busy(isBusy) {
+    this.isBusy = isBusy;
     for (const button of this.element.querySelectorAll("button")) button.disabled = isBusy;
     this.element.setAttribute("aria-busy", String(isBusy));
   }
@@ -112,7 +133,9 @@ function preview(text) {
   if (!isDiff) return el("pre", { class: "preview", tabIndex: 0 }, exactText(text));
   const rows = lines.slice(0, 2000).map((line) => {
     const kind = /^(\+\+\+|---)/.test(line) ? "file" : { "+": "added", "-": "removed", "@": "place" }[line[0]] ?? "";
-    return el(kind === "added" ? "ins" : kind === "removed" ? "del" : "span", { class: `line ${kind}` }, exactText(line || " "));
+    const tag = kind === "added" ? "ins" : kind === "removed" ? "del" : "span";
+    if (kind === "place" || kind === "file") return el(tag, { class: `line ${kind}` }, exactText(line));
+    return el(tag, { class: `line ${kind}` }, el("span", { class: "sign" }, line[0] ?? " "), exactText(line.slice(1)));
   });
   if (lines.length > 2000) rows.push(el("span", { class: "line place" }, `… ${lines.length - 2000} more lines`));
   return el("pre", { class: "preview diff", tabIndex: 0, "aria-label": "Changes" }, rows);

@@ -50,6 +50,12 @@ export class Composer {
     this.resize();
   }
 
+  /** Puts a text before what is being written, to send it again. */
+  draft(text) {
+    this.set([text, this.field.value].filter(Boolean).join("\n"));
+    this.field.focus();
+  }
+
   resize() {
     this.sendButton.disabled = this.field.value.trim() === "";
     this.field.style.height = "auto";

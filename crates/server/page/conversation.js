@@ -2,11 +2,11 @@
 
 import { ApprovalCard } from "./approval.js";
 import { begin, get, post, request, session } from "./api.js";
-import { el, icon, iconButton, randomId, toast } from "./dom.js";
+import { el, errorText, icon, iconButton, randomId, toast } from "./dom.js";
 import { confirmed, dialog } from "./help.js";
 import { LiveTurns } from "./live.js";
 import { EventStream } from "./stream.js";
-import { Transcript } from "./transcript.js";
+import { Transcript, textOf } from "./transcript.js";
 
 /** The distance to the end within which new text is followed, in pixels. */
 const NEAR = 80;
@@ -33,7 +33,12 @@ export class Conversation {
     this.scroller = el("div", { class: "scroller", tabIndex: 0, "aria-label": "Session", role: "region" }, this.column);
     this.element = el("div", { class: "conversation" }, this.scroller, this.jump, this.announcer);
     this.isFollowing = true;
+    /** Outcomes whose messages could not be read. */
+    this.unread = [];
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      this.scroller.addEventListener(kind, () => (this.movedAt = performance.now()), { passive: true });
+    }
     this.sizes = new ResizeObserver(() => this.isFollowing && this.down());
     this.sizes.observe(this.column);
     this.sizes.observe(this.scroller);
@@ -44,19 +49,19 @@ export class Conversation {
     let info;
     try {
       info = await get(session(this.id));
+      await this.history.showEnd(info.messages);
     } catch (error) {
       if (this.isClosed) return;
-      if (error instanceof TypeError) {
+      if (error instanceof TypeError || error.status >= 500) {
         this.listeners.onConnection(false);
         setTimeout(() => this.isClosed || this.open(), 500);
         return;
       }
-      this.column.replaceChildren(el("p", { class: "muted center", role: "alert" }, error.message));
+      this.missing(error);
       return;
     }
     if (this.isClosed) return;
-    await this.history.showEnd(info.messages);
-    if (this.isClosed) return;
+    this.unread = [];
     this.live.clear();
     this.showSignals(info.signals);
     this.titled();
@@ -64,12 +69,24 @@ export class Conversation {
     this.stream?.close();
     this.stream = new EventStream(this.id, info.events_after, {
       onEvent: (event) => this.event(event),
-      onState: (isOpen) => this.listeners.onConnection(isOpen),
+      onState: (isOpen) => this.connected(isOpen),
       onGone: (error) => error.status === 404 && this.listeners.onOpen(null),
     });
     this.running();
     this.element.dataset.ready = "true";
     performance.mark("readable");
+  }
+
+  missing(error) {
+    const text = error.status === 404 ? "This session does not exist, or this login may not read it." : errorText(error);
+    this.column.replaceChildren(el("div", { class: "failure quiet", role: "alert" }, icon("warn"), el("span", {}, text),
+      el("button", { type: "button", onclick: () => this.listeners.onOpen(null) }, icon("plus"), "New session")));
+  }
+
+  connected(isOpen) {
+    this.listeners.onConnection(isOpen);
+    if (!isOpen) return;
+    for (const event of this.unread.splice(0)) this.ended(event);
   }
 
   close() {
@@ -82,8 +99,7 @@ export class Conversation {
   async titled() {
     const own = this.history.items.find((item) => item.position === 0);
     const first = own ?? (await this.history.page(1, 1).catch(() => null))?.messages[0];
-    const text = first ? (typeof first.message.content === "string" ? first.message.content : first.message.content?.find((block) => block.type === "text")?.text ?? "") : "";
-    if (!this.isClosed) this.listeners.onTitle(text.split("\n").find((line) => line.trim())?.slice(0, 90) ?? "");
+    if (!this.isClosed && first) this.listeners.onTitle(titleOf(textOf(first.message)));
   }
 
   event(event) {
@@ -92,7 +108,10 @@ export class Conversation {
       return;
     }
     const isEnd = event.type === "turn.completed" || event.type === "turn.suspended" || event.type === "turn.failed";
-    if (event.type === "turn.accepted") this.failure.replaceChildren();
+    if (event.type === "turn.accepted") {
+      this.failure.replaceChildren();
+      if (this.history.total === 0 && event.message) this.listeners.onTitle(titleOf(textOf(event.message)));
+    }
     if (isEnd) this.ended(event);
     else this.live.event(event);
     if (isEnd || event.type === "turn.accepted" || (event.type === "tool.started" && this.approvals.size)) {
@@ -114,22 +133,33 @@ export class Conversation {
     try {
       await this.history.extend(event.to ?? this.history.total);
     } catch {
-      // Without a connection what was shown stays, and the next outcome brings the messages.
+      // Without a connection what was shown stays until the next one.
+      if (!this.isClosed) this.unread.push(event);
       return;
     }
     this.live.remove(event.turn);
     if (isFirst) this.titled();
-    if (event.type === "turn.failed") this.failed(event);
-    this.announce({ "turn.completed": "The answer is complete", "turn.suspended": "A call needs approval", "turn.failed": "The turn failed" }[event.type]);
+    if (event.type === "turn.failed") this.failed(event, turn);
+    this.announce({ "turn.completed": "The answer is complete", "turn.suspended": "A call needs approval. Alt A moves to it.", "turn.failed": "" }[event.type]);
     if (this.isFollowing) this.down();
   }
 
-  failed(event) {
+  /** Shows why a turn failed, and its message if the history does not contain it. */
+  failed(event, turn) {
     const error = event.error ?? {};
     const isCancelled = error.code === "turn_cancelled";
-    this.failure.replaceChildren(el("div", { class: isCancelled ? "failure quiet" : "failure", role: "alert" }, icon(isCancelled ? "stop" : "warn"),
-      el("span", {}, isCancelled ? "Stopped" : error.message ?? "The turn failed", !isCancelled && error.code && el("code", {}, error.code)),
-      error.resumable && this.me.scopes.includes("send") && el("button", { type: "button", onclick: () => this.retry() }, icon("rerun"), "Try again")));
+    const text = isCancelled ? "Stopped" : errorText({ message: error.message ?? "the turn failed" });
+    const isKept = !turn?.text || this.history.items.some((item) => item.position >= turn.from && item.message.role === "user");
+    const maySend = this.me.scopes.includes("send");
+    this.failure.replaceChildren(
+      ...(isKept ? [] : [el("article", { class: "message user lost", "aria-label": "You" }, el("div", { class: "bubble", dir: "auto" }, turn.text))]),
+      el("div", { class: isCancelled ? "failure quiet" : "failure", role: "alert" }, icon(isCancelled ? "stop" : "warn"),
+        el("span", {}, isKept ? text : `${text}. The message is not part of the session.`, !isCancelled && error.code && el("code", {}, error.code)),
+        maySend && error.resumable && el("button", { type: "button", onclick: () => this.retry() }, icon("rerun"), "Try again"),
+        maySend && !isKept && el("button", { type: "button", onclick: () => {
+          this.failure.replaceChildren();
+          this.listeners.onDraft(turn.text);
+        } }, icon("edit"), "Edit and send again")));
   }
 
   announce(text) {
@@ -152,8 +182,11 @@ export class Conversation {
     const ids = new Set(signals.map((signal) => signal.signal_id));
     for (const [id, card] of this.approvals) {
       if (ids.has(id)) continue;
+      // The focus does not get lost with the card.
+      const hadFocus = card.element.contains(document.activeElement);
       card.remove();
       this.approvals.delete(id);
+      if (hadFocus) this.scroller.focus({ preventScroll: true, focusVisible: false });
     }
     for (const signal of signals) {
       for (const call of signal.calls ?? []) this.history.cards.get(call.id)?.set("approval");
@@ -161,6 +194,7 @@ export class Conversation {
       const card = new ApprovalCard(signal, this.me.scopes.includes("approve"));
       this.approvals.set(signal.signal_id, card);
       this.waiting.append(card.element);
+      this.announce("A call needs approval. Alt A moves to it.");
     }
     if (this.isFollowing) this.down();
   }
@@ -174,6 +208,7 @@ export class Conversation {
   down() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
     this.lastTop = this.scroller.scrollTop;
+    this.lastHeight = this.scroller.scrollHeight;
   }
 
   async toEnd() {
@@ -188,9 +223,11 @@ export class Conversation {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
     // Content that grows or shrinks moves the end away; a person who reads moves up.
+    const isMoved = scrollHeight === this.lastHeight || performance.now() - (this.movedAt ?? -Infinity) < 500;
     if (left < NEAR && this.history.isAtEnd) this.isFollowing = true;
-    else if (scrollTop < this.lastTop - 1) this.isFollowing = false;
+    else if (left >= NEAR && scrollTop < this.lastTop - 1 && isMoved) this.isFollowing = false;
     this.lastTop = scrollTop;
+    this.lastHeight = scrollHeight;
     this.jump.hidden = left < 400 && this.history.isAtEnd;
     if (this.isLoading) return;
     const isTop = scrollTop < 600 && this.history.start > 0;
@@ -227,12 +264,12 @@ export class Conversation {
   }
 
   async cancel() {
-    await post(session(this.id, "/cancel"), {}).catch((error) => toast(error.message, "bad"));
+    await post(session(this.id, "/cancel"), {}).catch((error) => toast(errorText(error), "bad"));
   }
 
   async retry() {
     this.failure.replaceChildren();
-    await begin(session(this.id, "/retry"), {}).catch((error) => toast(error.message, "bad"));
+    await begin(session(this.id, "/retry"), {}).catch((error) => toast(errorText(error), "bad"));
   }
 
   /** Copies the session up to a position, and opens the copy. */
@@ -242,7 +279,7 @@ export class Conversation {
       this.listeners.onOpen(copy.session, draft);
       toast("A copy of the session was opened");
     } catch (error) {
-      toast(error.message, "bad");
+      toast(errorText(error), "bad");
     }
   }
 
@@ -252,7 +289,7 @@ export class Conversation {
       await begin(session(copy.session, "/send"), { message: item.message }, { key: randomId() });
       this.listeners.onOpen(copy.session);
     } catch (error) {
-      toast(error.message, "bad");
+      toast(errorText(error), "bad");
     }
   }
 
@@ -264,7 +301,7 @@ export class Conversation {
       this.listeners.onOpen(null);
       this.listeners.onChange();
     } catch (error) {
-      toast(error.message, "bad");
+      toast(errorText(error), "bad");
     }
   }
 
@@ -295,4 +332,9 @@ export class Conversation {
       iconButton("trash", "Delete the session", () => this.remove()),
     ];
   }
+}
+
+/** Returns the first line of a text as the title of its session. */
+function titleOf(text) {
+  return text.split("\n").find((line) => line.trim())?.trim().slice(0, 90) ?? "";
 }

@@ -102,13 +102,14 @@ let toasts;
 
 /** Shows a note for some seconds, which assistive technology reads. */
 export function toast(text, kind = "info") {
-  if (!toasts) {
+  // The login replaces the whole page.
+  if (!toasts?.isConnected) {
     toasts = el("div", { class: "toasts", role: "status", "aria-live": "polite" });
     document.body.append(toasts);
   }
   const note = el("div", { class: `toast ${kind}` }, text);
   toasts.append(note);
-  setTimeout(() => note.remove(), 6000);
+  setTimeout(() => note.remove(), kind === "bad" ? 9000 : 4000);
 }
 
 /** Copies a text; pages without TLS have no clipboard. */
@@ -123,4 +124,11 @@ export async function copyText(text) {
     area.remove();
   }
   toast("Copied");
+}
+
+/** Returns an error of a request as a sentence with its remedy. */
+export function errorText(error) {
+  const isAway = error instanceof TypeError;
+  const text = isAway ? "The server cannot be reached. Check that it runs, and try again." : [error.message, ...(error.help ?? [])].join(" – ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

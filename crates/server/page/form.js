@@ -22,6 +22,15 @@ export class ArgumentsForm {
     else this.showText();
   }
 
+  /** Removes the fields, and what was changed in them. */
+  hide() {
+    this.isShown = false;
+    this.element.hidden = true;
+    this.fields = null;
+    this.text = null;
+    this.element.replaceChildren();
+  }
+
   showFields(fields) {
     this.fields = fields;
     const asText = el("button", { type: "button", class: "link", onclick: () => {

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { el } from "./dom.js";
 import { render } from "./nodes.js";
-import { ToolCard } from "./tools.js";
+import { ToolCard, pictures } from "./tools.js";
 import { assistant, textOf } from "./transcript.js";
 
 /** The time between two renderings of an answer that arrives, in milliseconds. */
@@ -55,8 +55,10 @@ export class LiveTurns {
     };
     switch (event.type) {
       case "turn.accepted":
+        turn.from = this.history.total;
         if (event.message) {
-          turn.status.before(el("article", { class: "message user", "aria-label": "You" }, el("div", { class: "bubble", dir: "auto" }, textOf(event.message))));
+          turn.text = textOf(event.message);
+          turn.status.before(el("article", { class: "message user", "aria-label": "You" }, el("div", { class: "bubble", dir: "auto" }, turn.text, pictures(event.message.content))));
         }
         say("Waiting for the model");
         break;

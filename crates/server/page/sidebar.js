@@ -1,13 +1,14 @@
 // The list of sessions with its search.
 
 import { get } from "./api.js";
-import { age, el, icon, iconButton } from "./dom.js";
+import { age, el, errorText, icon, iconButton } from "./dom.js";
 
 export class Sidebar {
   /** `onOpen` receives the id of a selected session; null begins a new one. */
   constructor({ onOpen, onClose }) {
     this.onOpen = onOpen;
     this.selected = null;
+    this.names = new Map();
     this.search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search sessions", autocomplete: "off", spellcheck: false, maxLength: 200,
       oninput: () => this.later(180) });
     this.list = el("ul", { class: "session-list" });
@@ -40,8 +41,15 @@ export class Sidebar {
       this.sessions = listed.sessions;
       this.show(listed, new Set(waiting.signals.map((signal) => signal.session)));
     } catch (error) {
-      if (number === this.number && error.status !== 401) this.note.textContent = error.status ? error.message : "";
+      if (number === this.number && error.status !== 401) this.note.textContent = error.status ? errorText(error) : "The server cannot be reached. Trying again…";
     }
+  }
+
+  /** Sets the title of a session whose first message is not stored yet. */
+  name(id, title) {
+    if (this.names.get(id) === title) return;
+    this.names.set(id, title);
+    if (this.sessions?.some((session) => session.session === id && !session.title)) this.later(0);
   }
 
   select(id) {
@@ -50,13 +58,30 @@ export class Sidebar {
   }
 
   show(listed, waiting) {
+    const shown = JSON.stringify([listed, [...waiting], listed.sessions.map((session) => [age(session.updated_at), this.titleOf(session)])]);
+    // A list that did not change keeps its elements, and the place of a pointer.
+    if (shown === this.shown && this.list.children.length === listed.sessions.length) {
+      this.noted(listed);
+      return;
+    }
+    this.shown = shown;
     const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.session : null;
     const agents = new Set(listed.sessions.map((session) => session.agent));
     this.list.replaceChildren(...listed.sessions.map((session) => this.entry(session, waiting, agents.size > 1)));
     this.select(this.selected);
     if (focused) this.list.querySelector(`[data-session="${CSS.escape(focused)}"]`)?.focus();
-    if (listed.sessions.length === 0) this.note.textContent = this.search.value ? "Nothing found" : "No sessions yet";
-    else this.note.textContent = listed.has_more ? "Older sessions are found by search" : "";
+    this.noted(listed);
+  }
+
+  noted(listed) {
+    let note = listed.has_more ? "Older sessions are found by search" : "";
+    if (listed.sessions.length === 0) note = this.search.value ? "Nothing found. A session is found if one of its messages contains all words." : "No sessions yet";
+    if (this.note.textContent !== note) this.note.textContent = note;
+  }
+
+  titleOf({ session, title }) {
+    if (title) return title;
+    return this.names.get(session) ?? (/^[0-9a-f]{32}$/.test(session) ? "New session" : session);
   }
 
   entry(session, waiting, hasAgents) {
@@ -69,7 +94,7 @@ export class Sidebar {
         event.preventDefault();
         this.onOpen(session.session);
       } },
-      el("span", { class: "session-title", dir: "auto" }, session.title || session.session),
+      el("span", { class: "session-title", dir: "auto" }, this.titleOf(session)),
       el("span", { class: "session-meta" },
         state && el("span", { class: `badge ${isWaiting ? "waits" : "running"}` }, state),
         hasAgents && el("span", { class: "agent" }, session.agent),

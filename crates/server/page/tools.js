@@ -9,6 +9,7 @@ const STATES = {
   running: [null, "running"],
   done: ["check", "done"],
   failed: ["warn", "failed"],
+  denied: ["cross", "denied"],
 };
 
 /** Times of calls, which histories do not contain. */
@@ -58,7 +59,8 @@ export class ToolCard {
   finish(text, { ok = true, milliseconds, content } = {}) {
     this.hasResult = true;
     this.result = { text, content };
-    this.set(ok ? "done" : "failed", milliseconds);
+    const isDenied = /^\s*(A person denied|No decision about)/.test(text);
+    this.set(isDenied ? "denied" : ok ? "done" : "failed", milliseconds);
     this.fill();
   }
 

@@ -42,9 +42,10 @@ export class Transcript {
   /** Adds messages up to a position of the history. */
   extend(to) {
     return this.enqueue(async () => {
-      const was = this.isAtEnd;
-      this.total = Math.max(this.total, to);
-      if (!was || to <= this.end) return;
+      if (!this.isAtEnd || to <= this.end) {
+        this.total = Math.max(this.total, to);
+        return;
+      }
       if (to - this.end > MOST) {
         this.replace(await this.page(to), to);
         return;
@@ -108,6 +109,7 @@ export class Transcript {
       if (item.element) this.list.append(item.element);
     }
     this.end = Math.max(this.end, page.to);
+    this.total = Math.max(this.total, this.end);
   }
 
   prepend(page) {

@@ -79,7 +79,7 @@ fn a_denied_call_has_a_reason() {
     browser.wait_for_text(&tab, "finished");
     browser.wait(
         &tab,
-        "document.querySelector('.tool')?.dataset.state === 'failed'",
+        "document.querySelector('.tool')?.dataset.state === 'denied'",
     );
     assert!(result_of(&model).contains("not on a Friday"));
     check_clean(&mut browser, &tab, &served);

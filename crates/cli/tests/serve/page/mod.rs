@@ -1,6 +1,7 @@
 //! The web page in a real browser.
 
 mod approvals;
+mod failed;
 mod hostile;
 mod login;
 mod long;
