@@ -156,6 +156,16 @@ impl Usage {
         self.reasoning_tokens = reasoning_tokens;
         self
     }
+
+    /// Returns the counts with the names of their kinds.
+    pub const fn by_kind(&self) -> [(&'static str, u64); 4] {
+        [
+            ("input", self.input_tokens),
+            ("cached", self.cached_tokens),
+            ("output", self.output_tokens),
+            ("reasoning", self.reasoning_tokens),
+        ]
+    }
 }
 
 impl std::ops::AddAssign for Usage {

@@ -58,6 +58,7 @@ mod gateway;
 mod handler;
 mod host;
 mod http;
+mod metrics;
 mod server;
 
 pub use chat::{

@@ -344,6 +344,10 @@ impl Shared {
         if self.redaction.withholds_pieces() && !message.text().is_empty() {
             ctx.emit(TurnEvent::Delta(message.text()));
         }
+        ctx.emit(TurnEvent::Answered {
+            model: assistant.model.clone(),
+            usage: answer.usage,
+        });
         ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
         self.require_runnable(message.tool_calls.iter())?;
         // The pending calls are not stored unless the turn suspends.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use logue_graph::{EventSink, NodeLocation, RunEvent};
 use logue_message::{ChatMessage, ToolCall};
+use logue_model::Usage;
 
 /// Receives the events of a turn.
 ///
@@ -53,6 +54,13 @@ pub enum TurnEvent {
     Delta(String),
     /// The model writes a call of this tool.
     Calling(String),
+    /// A model has answered a request.
+    Answered {
+        /// The model of the request.
+        model: String,
+        /// The token usage that its server reports.
+        usage: Option<Usage>,
+    },
     /// A message of the turn is complete: an answer of the model, or the result of a tool.
     MessageCompleted(Arc<ChatMessage>),
     /// A tool starts, with the arguments that run.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
 use super::problem::Problem;
+use crate::metrics::MEDIA_TYPE;
 
 /// `GET /v1/agents`
 pub(crate) async fn list(
@@ -44,7 +45,6 @@ pub(crate) async fn metrics(
     Extension(caller): Extension<Caller>,
 ) -> Result<impl IntoResponse, Problem> {
     require(&caller, TokenScope::Read)?;
-    let text = api.turns.metrics();
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], text))
+    let text = api.turns.metrics().await;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
 }

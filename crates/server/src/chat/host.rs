@@ -30,6 +30,8 @@ impl AgentInfo {
 pub struct SessionChat {
     /// The chat.
     pub chat: ChatHarness<TurnEvent>,
+    /// The name of its agent.
+    pub agent: String,
     /// Stops the turn of the chat at the end of the program.
     pub stop: TurnStop,
 }

@@ -13,6 +13,7 @@ pub(crate) mod guard;
 mod host;
 mod hub;
 mod locks;
+mod measure;
 mod openapi;
 mod outcomes;
 mod owner;

@@ -9,6 +9,7 @@ use logue_harness::store::StoreError;
 use serde_json::{Value, json};
 
 use super::public_error::public_detail;
+use crate::metrics::ProblemCode;
 
 /// The seconds after which a client may try again if nothing else is known.
 const RETRY_SECONDS: u64 = 1;
@@ -117,6 +118,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = self.to_json().to_string();
         let mut response = (self.status, body).into_response();
+        response.extensions_mut().insert(ProblemCode(self.code));
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);

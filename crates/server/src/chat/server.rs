@@ -26,6 +26,7 @@ use super::routes::routes;
 use super::stalled::Stalled;
 use super::supervisor::Supervisor;
 use super::turns::Turns;
+use crate::metrics::count_request;
 
 /// Limits of a chat server.
 #[derive(Clone, Debug)]
@@ -142,6 +143,10 @@ impl ChatServer {
             .layer(from_fn_with_state(
                 guard(address, &self.options, &self.tokens, &self.turns.clock),
                 admit,
+            ))
+            .layer(from_fn_with_state(
+                self.turns.measures.registry().clone(),
+                count_request,
             ));
         let supervisor = Supervisor::new(Arc::clone(&self.turns), self.options.event_age);
         let supervisor = tokio::spawn(supervisor.run());

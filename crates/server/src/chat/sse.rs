@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::hub::LiveSession;
+use super::measure::OpenStream;
 use super::turn_events::event_kind;
 use super::turns::Turns;
 
@@ -80,6 +81,7 @@ pub(crate) struct EventReader {
     /// Bytes to send before anything else.
     opening: Option<Bytes>,
     has_ended: bool,
+    _open: OpenStream,
     shutdown: watch::Receiver<bool>,
 }
 
@@ -103,6 +105,7 @@ impl EventReader {
             scope,
             opening: Some(padding()),
             has_ended: false,
+            _open: OpenStream::new(&turns.measures),
             shutdown,
             turns,
         }

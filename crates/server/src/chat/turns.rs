@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
 use super::locks::SessionLocks;
+use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
@@ -29,6 +30,7 @@ pub(crate) struct Turns {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) locks: SessionLocks,
+    pub(crate) measures: Arc<Measures>,
     /// The number of running turns.
     running: watch::Sender<usize>,
     /// The stops of running turns, with their sessions.
@@ -85,6 +87,7 @@ impl Turns {
             clock,
             ids,
             locks: SessionLocks::default(),
+            measures: Arc::default(),
             running: watch::Sender::new(0),
             stops: std::sync::Mutex::default(),
         }
@@ -106,6 +109,7 @@ impl Turns {
         let (accepted, acceptance) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
         let stop = chat.stop.clone();
+        let meter = TurnMeter::new(&self.measures, &chat.agent);
         let stream = begin(chat);
         let turns = Arc::clone(self);
         let session = session.to_owned();
@@ -114,7 +118,9 @@ impl Turns {
         tokio::spawn(async move {
             // The count falls also if the task panics.
             let _running = Running(&turns, stop);
-            let outcome = turns.record(&session, stream, origin, accepted).await;
+            let outcome = turns
+                .record(&session, stream, origin, (accepted, meter))
+                .await;
             if let Some(outcome) = outcome {
                 drop(ended.send(outcome));
             }
@@ -139,13 +145,10 @@ impl Turns {
     }
 
     /// Returns metrics in the text format of Prometheus.
-    pub(crate) fn metrics(&self) -> String {
+    pub(crate) async fn metrics(&self) -> String {
         let running = *self.running.borrow();
-        format!(
-            "# HELP logue_turns_running Turns that run in this process.\n\
-             # TYPE logue_turns_running gauge\n\
-             logue_turns_running {running}\n"
-        )
+        let store = self.host.store();
+        self.measures.to_text(&**store, running).await
     }
 
     /// Waits until no turn runs, at most for `patience`.
@@ -175,7 +178,7 @@ impl Turns {
         session: &str,
         mut stream: TurnStream<TurnEvent>,
         origin: TurnOrigin,
-        accepted: oneshot::Sender<u64>,
+        (accepted, mut meter): (oneshot::Sender<u64>, TurnMeter),
     ) -> Option<ChatTurnOutcome> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let drive = async move {
@@ -193,10 +196,12 @@ impl Turns {
             let mut received = Vec::new();
             while receiver.recv_many(&mut received, BATCH).await > 0 {
                 for event in received.drain(..) {
+                    meter.event(&event);
                     match event {
                         ChatEvent::Accepted { entry } => {
                             let begun = self.log_acceptance(session, entry, &origin).await;
                             if begun {
+                                meter.begin();
                                 events = Some(TurnEvents::new(entry));
                             }
                             if let Some(accepted) = accepted.take() {

@@ -16,6 +16,7 @@ use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::require;
 use crate::chat::completions::OpenAiError;
 use crate::chat::problem::Problem;
+use crate::metrics::MEDIA_TYPE;
 
 /// Returns the routes of a gateway.
 pub(super) fn routes(gateway: Arc<Gateway>) -> Router {
@@ -48,8 +49,10 @@ async fn metrics(
     Extension(caller): Extension<Caller>,
 ) -> Result<impl IntoResponse, Problem> {
     require(&caller, TokenScope::Read)?;
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], gateway.metrics.to_text()))
+    Ok((
+        [(header::CONTENT_TYPE, MEDIA_TYPE)],
+        gateway.metrics.to_text(),
+    ))
 }
 
 async fn models(

@@ -18,6 +18,7 @@ use super::state::Gateway;
 use crate::chat::access::AccessTokens;
 use crate::chat::guard::admit;
 use crate::chat::server::{Connections, guard};
+use crate::metrics::count_request;
 
 /// A server that answers OpenAI-compatible requests with one gpt-oss model.
 pub struct GatewayServer {
@@ -85,9 +86,11 @@ impl GatewayServer {
             free: Arc::new(Semaphore::new(self.options.max_requests)),
             shutdown,
         };
+        let registry = Arc::clone(gateway.metrics.registry());
         let router = routes(Arc::new(gateway))
             .layer(DefaultBodyLimit::max(limits.max_body_bytes))
-            .layer(from_fn_with_state(guard, admit));
+            .layer(from_fn_with_state(guard, admit))
+            .layer(from_fn_with_state(registry, count_request));
         let open = Connections::new(limits);
         tokio::select! {
             () = open.accept(&listener, &router) => {}

@@ -124,6 +124,8 @@ impl ServedAgents {
 
     async fn prepare(&self, session: &str, named: Option<&str>) -> Result<SessionChat, CliError> {
         let known = self.session(session).await?;
+        let name = named.map(str::to_owned);
+        let name = name.or_else(|| self.agent_of(known.as_ref()?));
         let prompt = match named {
             None => None,
             Some(name) => {
@@ -147,7 +149,11 @@ impl ServedAgents {
             noted.map_err(|error| store_failure(&error))?;
         }
         let stop = output.stop().clone();
-        Ok(SessionChat { chat, stop })
+        Ok(SessionChat {
+            chat,
+            agent: name.unwrap_or_default(),
+            stop,
+        })
     }
 
     async fn prepare_stateless(
@@ -165,7 +171,11 @@ impl ServedAgents {
         command.approvals = Approvals::Never;
         let chat = self.served(agent).chat(store, session, &command).await?;
         let stop = output.stop().clone();
-        Ok(SessionChat { chat, stop })
+        Ok(SessionChat {
+            chat,
+            agent: name.to_owned(),
+            stop,
+        })
     }
 
     async fn prepare_resumed(
@@ -189,7 +199,12 @@ impl ServedAgents {
             .chat(Arc::clone(&self.store), session, &command)
             .await?;
         let stop = output.stop().clone();
-        Ok(SessionChat { chat, stop })
+        let name = known.as_ref().and_then(|known| self.agent_of(known));
+        Ok(SessionChat {
+            chat,
+            agent: name.unwrap_or_default(),
+            stop,
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::error::error_json;
 use super::messages::SEPARATOR;
 use crate::chat::api::Api;
+use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::sse::{EventReader, EventScope, padding, set_stream_headers};
 use crate::chat::turns::RunningTurn;
@@ -61,7 +62,7 @@ pub(crate) struct Answer {
 
 impl AnswerStream {
     /// Returns the answer of a turn of which nothing is kept. It ends when its client leaves.
-    pub(crate) fn of_turn(mut turn: TurnStream<TurnEvent>) -> Self {
+    pub(crate) fn of_turn(mut turn: TurnStream<TurnEvent>, mut meter: TurnMeter) -> Self {
         let (sender, parts) = mpsc::channel(64);
         tokio::spawn(async move {
             loop {
@@ -69,6 +70,9 @@ impl AnswerStream {
                     event = turn.next() => event,
                     () = sender.closed() => return,
                 };
+                if let Some(event) = &event {
+                    meter.event(event);
+                }
                 let part = match event {
                     Some(ChatEvent::Run {
                         event: RunEvent::Emitted(event),

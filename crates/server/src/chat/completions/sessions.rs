@@ -10,6 +10,7 @@ use super::answer::AnswerStream;
 use super::messages::{Conversation, exchanges};
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::turns::TurnOrigin;
 
@@ -51,8 +52,9 @@ pub(crate) async fn stateless(
         .host
         .stateless_chat(agent, Arc::clone(&store), STATELESS)
         .await?;
+    let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent);
     let stream = chat.chat.send_streaming(STATELESS, conversation.message);
-    Ok(AnswerStream::of_turn(stream))
+    Ok(AnswerStream::of_turn(stream, meter))
 }
 
 /// Runs a turn of a session, or of a copy if earlier messages differ.

@@ -20,6 +20,7 @@ use super::stored::{ResponseEnd, ResponseHead, error_of};
 use super::stream::ResponseEvents;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::turn_events::TurnEvents;
 
@@ -77,6 +78,7 @@ pub(super) async fn stateless(
     };
     let own = suffix.clone();
     let (sender, parts) = mpsc::channel(64);
+    let mut meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent);
     let mut turn = chat.chat.send_streaming(STATELESS, message);
     let mut failure = None;
     if request.is_streamed() {
@@ -87,6 +89,7 @@ pub(super) async fn stateless(
                     () = sender.closed() => return,
                 };
                 let Some(event) = event else { return };
+                meter.event(&event);
                 for part in parts_of(&own, event, &mut None) {
                     if sender.send(part).await.is_err() {
                         return;
@@ -98,6 +101,7 @@ pub(super) async fn stateless(
         return Ok(stream_of(events, parts));
     }
     while let Some(event) = turn.next().await {
+        meter.event(&event);
         for part in parts_of(&own, event, &mut failure) {
             if let TurnPart::End(end) = part {
                 if let Some(problem) = failure {
