@@ -62,8 +62,8 @@ mod metrics;
 mod server;
 
 pub use chat::{
-    AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ExportForm,
-    SessionChat, TokenScope,
+    AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ClientLimits,
+    ExportForm, SessionChat, TokenScope,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

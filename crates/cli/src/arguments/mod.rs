@@ -57,7 +57,8 @@ pub(crate) use scan::ScanArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use send::{Busy, SendArgs};
 pub(crate) use serve::{
-    ServeArgs, ServeCommand, TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs,
+    ServeArgs, ServeCommand, ServeLimitArgs, TokenCommand, TokenCreateArgs, TokenListArgs,
+    TokenRevokeArgs,
 };
 pub(crate) use sessions::{
     BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, PruneArgs,

@@ -1,6 +1,7 @@
 //! The command line of `logue serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +56,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_age, hide_short_help = true)]
     pub(crate) drain: Option<Duration>,
 
+    #[command(flatten)]
+    pub(crate) limits: ServeLimitArgs,
+
     /// Allow, ask about or deny calls of a tool (`*`: all others)
     #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,
@@ -70,6 +74,27 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) model_args: ModelArgs,
+}
+
+/// The limits of a server's clients.
+#[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
+pub(crate) struct ServeLimitArgs {
+    /// Refuse further turns of an agent while N run [default: 1024]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_turns: Option<NonZeroU32>,
+
+    /// Refuse further turns of a token while N run [default: 512]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_turns_per_token: Option<NonZeroU32>,
+
+    /// Refuse further requests of a token after N in a minute [default: 6000]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_requests_per_minute: Option<NonZeroU32>,
+
+    /// Let further connections wait while N are open [default: 4096]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_connections: Option<NonZeroU32>,
 }
 
 /// The subcommands of `logue serve`.

@@ -71,6 +71,7 @@ const OF_SERVER: &[&str] = &[
     "conversation_locked",
     "conversation_not_found",
     "response_not_found",
+    "rate_limited",
     "request_invalid",
     "request_timeout",
     "scope_missing",
@@ -81,6 +82,7 @@ const OF_SERVER: &[&str] = &[
     "token_not_found",
     "too_many_requests",
     "tool_arguments_invalid",
+    "turns_limited",
     "unauthorized",
 ];
 

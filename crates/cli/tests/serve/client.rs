@@ -299,6 +299,12 @@ impl Events {
     }
 }
 
+/// Reads the status of an answer, whose body stays in the connection.
+pub(crate) fn status_of(stream: &TcpStream) -> u16 {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    read_head(&mut reader).unwrap().0
+}
+
 /// Reads the head of an answer; `None` if the connection ends.
 fn read_head(reader: &mut BufReader<TcpStream>) -> Option<(u16, String)> {
     let mut head = String::new();

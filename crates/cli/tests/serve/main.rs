@@ -15,6 +15,7 @@ mod gateway;
 mod hidden;
 mod history;
 mod killed;
+mod limits;
 mod metrics;
 mod openapi;
 mod page;

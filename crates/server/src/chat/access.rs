@@ -6,6 +6,8 @@ use logue_harness::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::remote::Remote;
+
 /// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -148,6 +150,8 @@ pub(crate) struct Caller {
     pub(crate) token: Option<String>,
     /// The hash of its token. A name can be given again after its token was revoked.
     pub(crate) token_hash: Option<String>,
+    /// The address of its connection.
+    pub(crate) remote: Option<Remote>,
     scopes: Vec<TokenScope>,
     agents: Vec<String>,
 }
@@ -158,6 +162,7 @@ impl Caller {
         Self {
             token: None,
             token_hash: None,
+            remote: None,
             scopes: vec![TokenScope::Read, TokenScope::Send, TokenScope::Approve],
             agents: Vec::new(),
         }
@@ -190,9 +195,25 @@ impl Caller {
         found.map(|token| Self {
             token: Some(token.name.clone()),
             token_hash: Some(token.hash.clone()),
+            remote: None,
             scopes: token.scopes.clone(),
             agents: token.agents.clone(),
         })
+    }
+
+    /// Adds the address of the connection.
+    pub(crate) fn at(mut self, remote: Option<Remote>) -> Self {
+        self.remote = remote;
+        self
+    }
+
+    /// Returns the name under which the client is counted: its token, or its address without one.
+    pub(crate) fn limit_key(&self) -> String {
+        match (&self.token_hash, self.remote) {
+            (Some(hash), _) => format!("token {hash}"),
+            (None, Some(remote)) => remote.limit_key(),
+            (None, None) => String::new(),
+        }
     }
 
     pub(crate) fn has(&self, scope: TokenScope) -> bool {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::access::{Caller, TokenScope};
+use super::limits::TurnLimits;
 use super::problem::Problem;
 use super::turns::Turns;
 
@@ -16,6 +17,7 @@ use super::turns::Turns;
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) turns: Arc<Turns>,
+    pub(crate) limits: Arc<TurnLimits>,
     /// Becomes true at the end of the server.
     pub(crate) shutdown: watch::Receiver<bool>,
 }

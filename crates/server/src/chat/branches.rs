@@ -73,7 +73,8 @@ pub(crate) async fn rerun(
 ) -> Result<Response, Problem> {
     require(&caller, TokenScope::Send)?;
     let request: RerunBody = body(&bytes)?;
-    api.session(&caller, &session).await?;
+    let (_, agent) = api.session(&caller, &session).await?;
+    let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
     let into = new_id(&api, request.into);
     let now = api.turns.clock.now();
     let (store, ids) = (&**api.store(), &*api.turns.ids);
@@ -85,11 +86,9 @@ pub(crate) async fn rerun(
     };
     let chat = api.turns.host.chat(&branch.session, None).await?;
     let own = branch.session.clone();
-    let turn = api
-        .turns
-        .start(&branch.session, chat, TurnOrigin::default(), move |chat| {
-            chat.chat.entry_streaming(&own, entry)
-        });
+    let turn = api.turns.start(&branch.session, chat, origin, move |chat| {
+        chat.chat.entry_streaming(&own, entry)
+    });
     respond(&api, &branch.session, &headers, turn.await?).await
 }
 

@@ -1,26 +1,41 @@
 //! Checks of requests before they reach a route: host, origin and token.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use logue_harness::Clock;
+use tokio::time::Instant;
 
-use super::access::{AccessTokens, COOKIE, Caller};
+use super::access::{AccessToken, AccessTokens, COOKIE, Caller};
 use super::completions::OpenAiError;
+use super::limits::{ClientLimits, RequestLimits, too_many};
 use super::page;
 use super::problem::Problem;
+use super::rate::RateLimit;
+use super::remote::Remote;
+
+/// The header by which browsers name the site of a request's page.
+const SITE: &str = "sec-fetch-site";
+/// The wrong tokens of one address in a minute.
+const FAILURES: u32 = 30;
 
 /// The rules of requests.
 pub(crate) struct Guard {
     /// The host names that requests may name.
-    pub(crate) hosts: Vec<String>,
-    /// Whether a client without a token is admitted.
-    pub(crate) is_open: bool,
-    pub(crate) tokens: Arc<dyn AccessTokens>,
-    pub(crate) clock: Arc<dyn Clock>,
+    hosts: Vec<String>,
+    /// Whether the listener is on this machine only.
+    is_open: bool,
+    tokens: Arc<dyn AccessTokens>,
+    clock: Arc<dyn Clock>,
+    requests: RequestLimits,
+    /// The wrong tokens of each address.
+    failures: RateLimit,
+    /// Set by the first token since the start.
+    has_seen_token: AtomicBool,
 }
 
 /// Admits a request and adds its [`Caller`], or refuses it.
@@ -29,7 +44,7 @@ pub(crate) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match guard.caller(request.method(), request.uri().path(), request.headers()) {
+    match guard.caller(&request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             let mut response = next.run(request).await;
@@ -44,10 +59,16 @@ pub(crate) async fn admit(
             }
             response
         }
-        Err(problem) if is_of_openai(request.uri().path()) => {
-            OpenAiError::from(problem).into_response()
-        }
-        Err(problem) => problem.into_response(),
+        Err(problem) => refused(problem, request.uri().path()),
+    }
+}
+
+/// Returns the answer to a refused request in the form of its path.
+pub(crate) fn refused(problem: Problem, path: &str) -> Response {
+    if is_of_openai(path) {
+        OpenAiError::from(problem).into_response()
+    } else {
+        problem.into_response()
     }
 }
 
@@ -63,7 +84,43 @@ fn is_of_openai(path: &str) -> bool {
 }
 
 impl Guard {
-    fn caller(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// Returns the rules of a server whose listener is on this machine only, or not.
+    ///
+    /// A client of this machine needs no token as long as there has been none since the start.
+    pub(crate) fn new(
+        hosts: Vec<String>,
+        is_open: bool,
+        tokens: Arc<dyn AccessTokens>,
+        clock: Arc<dyn Clock>,
+        limits: &ClientLimits,
+    ) -> Self {
+        let guard = Self {
+            hosts,
+            is_open,
+            tokens,
+            clock,
+            requests: RequestLimits::new(limits),
+            failures: RateLimit::per_minute(FAILURES),
+            has_seen_token: AtomicBool::new(false),
+        };
+        guard.current_tokens();
+        guard
+    }
+
+    /// Returns the tokens, and notes that there are some.
+    fn current_tokens(&self) -> Vec<AccessToken> {
+        let tokens = self.tokens.tokens();
+        if tokens.iter().any(|token| !token.hash.is_empty()) {
+            self.has_seen_token.store(true, Ordering::Relaxed);
+        }
+        tokens
+    }
+
+    /// Returns the caller of a request that may reach its route.
+    fn caller(&self, request: &Request) -> Result<Caller, Problem> {
+        let headers = request.headers();
+        let (method, path) = (request.method(), request.uri().path());
+        let remote = request.extensions().get::<Remote>().copied();
         let host = single(headers, header::HOST.as_str())?;
         let host = host.unwrap_or_default();
         // Another name comes from a page of a browser (DNS rebinding).
@@ -82,7 +139,7 @@ impl Guard {
             ));
         }
         // A form or an image of another page has this header in every current browser.
-        let site = headers.get("sec-fetch-site");
+        let site = headers.get(SITE);
         let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
         if is_foreign && method != Method::GET {
             let detail = "requests of other sites are not served";
@@ -95,15 +152,31 @@ impl Guard {
         if is_public(path) {
             return Ok(Caller::local());
         }
-        let tokens = self.tokens.tokens();
+        let caller = self.known_caller(method, headers, remote)?.at(remote);
+        self.requests.count(&caller)?;
+        Ok(caller)
+    }
+
+    /// Returns the caller by its token or cookie.
+    fn known_caller(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        remote: Option<Remote>,
+    ) -> Result<Caller, Problem> {
+        let tokens = self.current_tokens();
+        let is_open =
+            self.is_open && tokens.is_empty() && !self.has_seen_token.load(Ordering::Relaxed);
         // Clients of OpenAI always send a key.
-        let checks = !self.is_open || !tokens.is_empty();
-        if let Some(secret) = bearer(headers)?.filter(|_| checks) {
-            return Caller::of_token(&tokens, secret, self.clock.now()).ok_or_else(unauthorized);
+        if let Some(secret) = bearer(headers)?.filter(|_| !is_open) {
+            let caller = Caller::of_token(&tokens, secret, self.clock.now());
+            return caller.ok_or_else(|| self.failed(remote));
         }
         if let Some(cookie) = cookie(headers) {
             // A cookie is sent also with requests that another page causes.
-            let is_own = origin.is_some() || site.is_some_and(|site| site == "same-origin");
+            let site = headers.get(SITE);
+            let is_own = headers.contains_key(header::ORIGIN)
+                || site.is_some_and(|site| site == "same-origin");
             if !is_own && !method.is_safe() {
                 let detail = "a request with a cookie requires `Origin`";
                 return Err(Problem::new(
@@ -113,14 +186,25 @@ impl Guard {
                 ));
             }
             let caller = Caller::of_cookie(&tokens, cookie, self.clock.now());
-            if let Some(caller) = caller {
-                return Ok(caller);
+            if !is_open {
+                return caller.ok_or_else(|| self.failed(remote));
             }
         }
-        if self.is_open && tokens.is_empty() {
+        if is_open {
             return Ok(Caller::local());
         }
         Err(unauthorized())
+    }
+
+    /// Counts a wrong token. A right one is always accepted: others may share the address.
+    fn failed(&self, remote: Option<Remote>) -> Problem {
+        let Some(remote) = remote else {
+            return unauthorized();
+        };
+        match self.failures.take(&remote.limit_key(), Instant::now()) {
+            Ok(()) => unauthorized(),
+            Err(wait) => too_many(wait, "the address sends too many wrong tokens"),
+        }
     }
 
     fn is_own_host(&self, host: &str) -> bool {

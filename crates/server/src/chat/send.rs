@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::PathOf;
+use super::limits::TurnPermit;
 use super::outcomes::outcome_json;
 use super::problem::Problem;
 use super::sse::{EventId, EventReader, EventScope};
@@ -71,7 +72,7 @@ pub(crate) async fn send(
     require(&caller, TokenScope::Send)?;
     let request: SendBody = body(&bytes)?;
     let message = user_message(&request.message)?;
-    let agent = agent_of(&api, &caller, &session, request.agent).await?;
+    let (agent, is_known) = agent_of(&api, &caller, &session, request.agent).await?;
     let mut options = SendOptions::new()
         .with_busy(match request.busy {
             Busy::Enqueue => BusyPolicy::Enqueue,
@@ -83,12 +84,15 @@ pub(crate) async fn send(
             WhilePaused::Proceed => PausedPolicy::Proceed,
             WhilePaused::Reject => PausedPolicy::Reject,
         });
-    if let Some(key) = idempotency_key(&headers)? {
+    let key = idempotency_key(&headers)?;
+    let permit = permit(&api, &caller, &agent, (&session, key.as_deref())).await?;
+    if let Some(key) = key {
         options = options.with_idempotency_key(key);
     }
-    let chat = api.turns.host.chat(&session, agent.as_deref()).await?;
+    let named = (!is_known).then_some(agent.as_str());
+    let chat = api.turns.host.chat(&session, named).await?;
     let message = chat.chat.redacted(message);
-    let origin = TurnOrigin::message(message.clone());
+    let origin = TurnOrigin::message(message.clone()).with_permit(permit);
     let own = session.clone();
     let turn = api.turns.start(&session, chat, origin, move |chat| {
         chat.chat.send_streaming_with(&own, message, options)
@@ -96,13 +100,35 @@ pub(crate) async fn send(
     respond(&api, &session, &headers, turn.await?).await
 }
 
-/// Returns the agent of a turn: that of the session, or the one that the request names.
+/// Permits the turn of a message.
+///
+/// A message that was delivered before begins no turn, and its client may always wait for the outcome.
+pub(crate) async fn permit(
+    api: &Api,
+    caller: &Caller,
+    agent: &str,
+    (session, key): (&str, Option<&str>),
+) -> Result<Option<TurnPermit>, Problem> {
+    let problem = match api.limits.permit(caller, agent) {
+        Ok(permit) => return Ok(Some(permit)),
+        Err(problem) => problem,
+    };
+    let Some(key) = key else { return Err(problem) };
+    match api.store().entry_with_key(session, key).await? {
+        Some(_) => Ok(None),
+        None => Err(problem),
+    }
+}
+
+/// Returns the agent of a turn, and whether the session exists.
+///
+/// It is that of the session, or else the one that the request names.
 async fn agent_of(
     api: &Api,
     caller: &Caller,
     session: &str,
     named: Option<String>,
-) -> Result<Option<String>, Problem> {
+) -> Result<(String, bool), Problem> {
     if session.is_empty() {
         return Err(Problem::invalid("the session id is empty"));
     }
@@ -112,7 +138,7 @@ async fn agent_of(
             let detail = format!("session `{session}` belongs to the agent `{own}`");
             return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
         }
-        (Some(_), _) => return Ok(None),
+        (Some((_, own)), _) => return Ok((own, true)),
         (None, Some(named)) => named,
         (None, None) => only_agent(api, caller)?,
     };
@@ -121,7 +147,7 @@ async fn agent_of(
     if !is_known || !caller.may_use(&agent) {
         return Err(unknown_agent(api, caller, &agent));
     }
-    Ok(Some(agent))
+    Ok((agent, false))
 }
 
 /// Returns the agent of a server that has one.
@@ -263,11 +289,10 @@ pub(crate) async fn retry(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     require(&caller, TokenScope::Send)?;
-    api.session(&caller, &session).await?;
+    let (_, agent) = api.session(&caller, &session).await?;
+    let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
     let chat = api.turns.host.chat(&session, None).await?;
     let stream = chat.chat.retry_streaming(&session).await?;
-    let turn = api
-        .turns
-        .start(&session, chat, TurnOrigin::default(), |_| stream);
+    let turn = api.turns.start(&session, chat, origin, |_| stream);
     respond(&api, &session, &headers, turn.await?).await
 }

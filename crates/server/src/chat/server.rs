@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -22,6 +25,8 @@ use super::bodies::{BodyLimits, read_body};
 use super::guard::{Guard, admit};
 use super::host::ChatHost;
 use super::hub::SessionHub;
+use super::limits::{ClientLimits, TurnLimits};
+use super::remote::Remote;
 use super::routes::routes;
 use super::stalled::Stalled;
 use super::supervisor::Supervisor;
@@ -48,6 +53,8 @@ pub struct ChatServerOptions {
     pub drain: Duration,
     /// The age at which events of ended turns are removed.
     pub event_age: Duration,
+    /// The limits of clients.
+    pub limits: ClientLimits,
 }
 
 impl Default for ChatServerOptions {
@@ -61,6 +68,7 @@ impl Default for ChatServerOptions {
             max_connections: 4_096,
             drain: Duration::from_secs(25),
             event_age: Duration::from_hours(24),
+            limits: ClientLimits::default(),
         }
     }
 }
@@ -70,6 +78,20 @@ impl ChatServerOptions {
     #[must_use]
     pub fn with_hosts(mut self, hosts: Vec<String>) -> Self {
         self.hosts = hosts;
+        self
+    }
+
+    /// Sets the limits of clients.
+    #[must_use]
+    pub fn with_limits(mut self, limits: ClientLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the number of connections.
+    #[must_use]
+    pub const fn with_max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
         self
     }
 
@@ -131,6 +153,7 @@ impl ChatServer {
         let (ends, shutdown) = watch::channel(false);
         let api = Api {
             turns: Arc::clone(&self.turns),
+            limits: TurnLimits::new(self.options.limits.clone()),
             shutdown,
         };
         let limits = BodyLimits {
@@ -181,12 +204,9 @@ pub(crate) fn guard(
         hosts.push(ip.to_string());
     }
     hosts.extend(options.hosts.iter().cloned());
-    Arc::new(Guard {
-        hosts,
-        is_open: ip.is_loopback(),
-        tokens: Arc::clone(tokens),
-        clock: Arc::clone(clock),
-    })
+    let (tokens, clock) = (Arc::clone(tokens), Arc::clone(clock));
+    let limits = &options.limits;
+    Arc::new(Guard::new(hosts, ip.is_loopback(), tokens, clock, limits))
 }
 
 /// The open connections of a server.
@@ -214,7 +234,7 @@ impl Connections {
             let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
                 return;
             };
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, address)) = listener.accept().await else {
                 // The process has too many open files, for example.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -223,6 +243,11 @@ impl Connections {
             drop(stream.set_nodelay(true));
             let stream = Stalled::new(stream, self.write_timeout);
             let service = TowerToHyperService::new(router.clone());
+            let remote = Remote(address.ip());
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(remote);
+                service.call(request)
+            });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(self.header_timeout)

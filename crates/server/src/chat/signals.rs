@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::PathOf;
+use super::limits::TurnPermit;
 use super::problem::Problem;
 use super::send::respond;
 use super::turns::TurnOrigin;
@@ -77,13 +78,31 @@ pub(crate) async fn decide(
     let waiting = find(&api, &caller, &signal).await?;
     let payload = payload(request, &caller);
     let session = waiting.session.clone();
+    let (_, agent) = api.session(&caller, &session).await?;
+    // The decision is refused before it is stored, or it runs.
+    let permit = decision_permit(&api, &caller, &agent, &waiting)?;
     let chat = api.turns.host.resumed_chat(&session, &waiting).await?;
     let target = SignalTarget::Signal(&waiting.signal_id);
     let stream = chat.chat.signal_streaming(target, payload).await?;
-    let turn = api
-        .turns
-        .start(&session, chat, TurnOrigin::default(), |_| stream);
+    let origin = TurnOrigin::default().with_permit(permit);
+    let turn = api.turns.start(&session, chat, origin, |_| stream);
     respond(&api, &session, &headers, turn.await?).await
+}
+
+/// Permits the turn that a decision continues.
+///
+/// A decision that was made before continues no turn, and its client may always wait for the outcome.
+pub(crate) fn decision_permit(
+    api: &Api,
+    caller: &Caller,
+    agent: &str,
+    waiting: &Suspension,
+) -> Result<Option<TurnPermit>, Problem> {
+    match api.limits.permit(caller, agent) {
+        Ok(permit) => Ok(Some(permit)),
+        Err(_) if waiting.status != SuspensionStatus::Suspended => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 fn payload(request: DecisionBody, caller: &Caller) -> Map<String, Value> {

@@ -167,6 +167,7 @@ async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Re
         message,
         is_taken_over: true,
         is_recovered: first.state == EntryState::Running,
+        permit: None,
     };
     let (own, entry) = (session.to_owned(), first.entry);
     let turn = turns.start(session, chat, origin, move |chat| {

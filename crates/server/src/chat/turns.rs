@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
+use super::limits::TurnPermit;
 use super::locks::SessionLocks;
 use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
@@ -62,6 +63,8 @@ pub(crate) struct TurnOrigin {
     pub(crate) is_taken_over: bool,
     /// Whether another process began it.
     pub(crate) is_recovered: bool,
+    /// The permit of its client, held until it has ended; recovered turns need none.
+    pub(crate) permit: Option<TurnPermit>,
 }
 
 impl TurnOrigin {
@@ -71,6 +74,12 @@ impl TurnOrigin {
             message: Some(message),
             ..Self::default()
         }
+    }
+
+    /// Adds the permit of the client.
+    pub(crate) fn with_permit(mut self, permit: impl Into<Option<TurnPermit>>) -> Self {
+        self.permit = permit.into();
+        self
     }
 }
 
@@ -177,16 +186,19 @@ impl Turns {
         &self,
         session: &str,
         mut stream: TurnStream<TurnEvent>,
-        origin: TurnOrigin,
+        mut origin: TurnOrigin,
         (accepted, mut meter): (oneshot::Sender<u64>, TurnMeter),
     ) -> Option<ChatTurnOutcome> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
+        let permit = origin.permit.take();
         let drive = async move {
             while let Some(event) = stream.next().await {
                 if sender.send(event).is_err() {
                     break;
                 }
             }
+            // A client that receives the outcome may start the next turn.
+            drop(permit);
         };
         let log = async {
             let mut events: Option<TurnEvents> = None;

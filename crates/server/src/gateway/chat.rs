@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use tokio::time::timeout;
 
-use super::exchange::{Part, reserve, start};
+use super::exchange::{Part, Reserved, reserve, start};
 use super::request::ChatRequest;
 use super::state::{Gateway, check_model};
 use super::writer::{ChatAnswer, WholeAnswer};
@@ -54,9 +54,9 @@ fn accept(
     caller: &Caller,
     headers: &HeaderMap,
     bytes: &Bytes,
-) -> Result<(ChatRequest, tokio::sync::OwnedSemaphorePermit), Problem> {
+) -> Result<(ChatRequest, Reserved), Problem> {
     require(caller, TokenScope::Send)?;
     let chat = ChatRequest::parse(headers, bytes)?;
     check_model(gateway, caller, &chat.model)?;
-    Ok((chat, reserve(gateway)?))
+    Ok((chat, reserve(gateway, caller)?))
 }

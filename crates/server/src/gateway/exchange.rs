@@ -10,6 +10,8 @@ use super::problem::upstream_problem;
 use super::request::GatewayRequest;
 use super::state::Gateway;
 use super::tools::InvalidCall;
+use crate::chat::access::Caller;
+use crate::chat::limits::TurnPermit;
 use crate::chat::problem::Problem;
 
 /// The text between what two attempts have said.
@@ -37,12 +39,19 @@ pub(super) struct AnswerEnd {
     pub(super) usage: Option<Usage>,
 }
 
+/// The place of a request that runs.
+pub(super) struct Reserved {
+    _turn: TurnPermit,
+    _place: OwnedSemaphorePermit,
+}
+
 /// Reserves the place of a request.
 ///
 /// # Errors
-/// Returns a problem if too many requests run.
-pub(super) fn reserve(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
-    Arc::clone(&gateway.free).try_acquire_owned().map_err(|_| {
+/// Returns a problem if too many requests run, or too many of the client.
+pub(super) fn reserve(gateway: &Gateway, caller: &Caller) -> Result<Reserved, Problem> {
+    let turn = gateway.limits.permit(caller, &gateway.model)?;
+    let place = Arc::clone(&gateway.free).try_acquire_owned().map_err(|_| {
         let mut problem = Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_requests",
@@ -50,6 +59,10 @@ pub(super) fn reserve(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem
         );
         problem.retry_after = Some(1);
         problem
+    })?;
+    Ok(Reserved {
+        _turn: turn,
+        _place: place,
     })
 }
 
@@ -57,7 +70,7 @@ pub(super) fn reserve(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem
 pub(super) fn start(
     gateway: &Arc<Gateway>,
     request: GatewayRequest,
-    permit: OwnedSemaphorePermit,
+    permit: Reserved,
 ) -> mpsc::UnboundedReceiver<Part> {
     // The provider limits the size of a response.
     let (sender, parts) = mpsc::unbounded_channel();

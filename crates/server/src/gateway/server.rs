@@ -17,6 +17,7 @@ use super::routes::routes;
 use super::state::Gateway;
 use crate::chat::access::AccessTokens;
 use crate::chat::guard::admit;
+use crate::chat::limits::TurnLimits;
 use crate::chat::server::{Connections, guard};
 use crate::metrics::count_request;
 
@@ -84,6 +85,7 @@ impl GatewayServer {
             ids: self.ids,
             metrics: GatewayMetrics::default(),
             free: Arc::new(Semaphore::new(self.options.max_requests)),
+            limits: TurnLimits::new(limits.limits.clone()),
             shutdown,
         };
         let registry = Arc::clone(gateway.metrics.registry());

@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::metrics::GatewayMetrics;
 use crate::chat::access::Caller;
+use crate::chat::limits::TurnLimits;
 use crate::chat::problem::Problem;
 
 /// The state of the routes of a gateway.
@@ -20,6 +21,8 @@ pub(crate) struct Gateway {
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) metrics: GatewayMetrics,
     pub(super) free: Arc<Semaphore>,
+    /// The requests of each client.
+    pub(super) limits: Arc<TurnLimits>,
     /// Becomes true at the end of the server.
     pub(super) shutdown: watch::Receiver<bool>,
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod gateway;
+mod limits;
 mod token;
 
 use std::fs;
@@ -19,6 +20,7 @@ use tokio::runtime::Builder;
 
 use crate::arguments::{ServeArgs, ServeCommand, StoreArgs};
 use crate::commands::serve::agents::ServedAgents;
+use crate::commands::serve::limits::limited;
 use crate::exit::{CliError, Exit};
 use crate::files::io_cause;
 use crate::setup::settings::Settings;
@@ -51,6 +53,7 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
     }
+    options = limited(&settings.serve, &arguments.limits, options);
     if let Some(model) = model {
         return gateway::serve_gateway(arguments, &model, &settings, tokens, options);
     }

@@ -26,6 +26,7 @@ pub(crate) mod project_trust;
 mod reading_error;
 pub(crate) mod redact;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 
@@ -57,6 +58,7 @@ use crate::setup::config::project_trust::ProjectGrants;
 use crate::setup::config::reading_error::reading_error;
 use crate::setup::config::redact::Redact;
 use crate::setup::config::run::{Prices, Run};
+use crate::setup::config::serve::Serve;
 use crate::setup::config::telemetry::Telemetry;
 use crate::setup::config::tools::Tools;
 use crate::setup::environment::file_owners;
@@ -89,6 +91,8 @@ pub(crate) struct Tables {
     pub(crate) redact: Redact,
     #[serde(default)]
     pub(crate) store: Store,
+    #[serde(default)]
+    pub(crate) serve: Serve,
     #[serde(default)]
     pub(crate) telemetry: Telemetry,
     #[serde(default)]

@@ -8,6 +8,7 @@ pub(crate) mod accounts;
 pub(crate) mod connection_record;
 mod known_prices;
 mod resolve;
+pub(crate) mod serve;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::exit::CliError;
 use crate::setup::config::{GrantPolicy, Layers};
 use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::connection_record::ConnectionRecord;
+use crate::setup::settings::serve::ServeSettings;
 
 /// The effective settings.
 #[derive(Clone)]
@@ -55,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) session_ttl: Option<Duration>,
     /// The full URL that spans are sent to; `None` disables the export.
     pub(crate) traces_url: Option<String>,
+    /// The limits of `logue serve`.
+    pub(crate) serve: ServeSettings,
     /// The token of `logue mcp serve --http`.
     pub(crate) serve_token: Option<String>,
 }

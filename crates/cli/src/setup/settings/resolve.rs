@@ -33,6 +33,7 @@ use crate::setup::config::{Layer, Layers, Tables};
 use crate::setup::environment::{cache_folder, data_folder, file_owners, state_folder, variable};
 use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::known_prices::known_prices;
+use crate::setup::settings::serve::ServeSettings;
 use crate::setup::settings::{
     CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
     TrustQuestions, TrustSettings, tools,
@@ -81,6 +82,7 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
         store_url: store_url(layers),
         session_ttl: layers.nearest(|tables| tables.store.ttl()),
         traces_url: traces_url(layers),
+        serve: ServeSettings::new(layers),
         serve_token: variable("LOGUE_MCP_TOKEN"),
     }
 }

@@ -17,6 +17,7 @@ use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::outcomes::{adopt, outcome_json};
 use crate::chat::problem::Problem;
+use crate::chat::signals::decision_permit;
 use crate::chat::sse::{EventId, EventReader, EventScope};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 use crate::chat::visible::visible_suspension;
@@ -75,6 +76,12 @@ impl Run {
         let store = self.api.store().clone();
         let host = self.api.turns.host.clone();
         let known = self.run_before(&key).await?;
+        let permit = match self.api.limits.permit(&self.caller, &self.agent) {
+            Ok(permit) => Some(permit),
+            // A run that is delivered again begins no turn.
+            Err(_) if known.is_some() => None,
+            Err(problem) => return Err(problem.into()),
+        };
         let mut options = SendOptions::new().with_idempotency_key(key.as_str());
         let named = (!self.is_known).then_some(self.agent.as_str());
         let mut chat = None;
@@ -100,7 +107,7 @@ impl Run {
             None => host.chat(&self.session, None).await?,
         };
         let message = chat.chat.redacted(message);
-        let origin = TurnOrigin::message(message.clone());
+        let origin = TurnOrigin::message(message.clone()).with_permit(permit);
         let before = store.session(&self.session).await?;
         let before = before.map_or(0, |info| info.seq);
         let (id, sent) = (self.session.clone(), message.clone());
@@ -175,15 +182,21 @@ impl Run {
         let suspensions = self.suspensions(None).await?;
         let person = self.caller.token.as_deref();
         let decisions = decisions(entries, &suspensions, person)?;
+        // All decisions are refused before one is stored, or all run.
+        let mut permits = Vec::with_capacity(decisions.len());
+        for decision in &decisions {
+            let (caller, waiting) = (&self.caller, &decision.waiting);
+            permits.push(decision_permit(&self.api, caller, &self.agent, waiting)?);
+        }
         let mut turns = Vec::with_capacity(decisions.len());
-        for decision in decisions {
+        for (decision, permit) in decisions.into_iter().zip(permits) {
             let waiting = &decision.waiting;
             self.session.clone_from(&waiting.session);
             let host = &self.api.turns.host;
             let chat = host.resumed_chat(&self.session, waiting).await?;
             let target = SignalTarget::Signal(&waiting.signal_id);
             let stream = chat.chat.signal_streaming(target, decision.payload).await?;
-            let origin = TurnOrigin::default();
+            let origin = TurnOrigin::default().with_permit(permit);
             let turn = self
                 .api
                 .turns

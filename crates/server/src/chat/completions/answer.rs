@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::error::error_json;
 use super::messages::SEPARATOR;
 use crate::chat::api::Api;
+use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::sse::{EventReader, EventScope, padding, set_stream_headers};
@@ -62,9 +63,13 @@ pub(crate) struct Answer {
 
 impl AnswerStream {
     /// Returns the answer of a turn of which nothing is kept. It ends when its client leaves.
-    pub(crate) fn of_turn(mut turn: TurnStream<TurnEvent>, mut meter: TurnMeter) -> Self {
+    pub(crate) fn of_turn(
+        mut turn: TurnStream<TurnEvent>,
+        (mut meter, permit): (TurnMeter, TurnPermit),
+    ) -> Self {
         let (sender, parts) = mpsc::channel(64);
         tokio::spawn(async move {
+            let mut permit = Some(permit);
             loop {
                 let event = tokio::select! {
                     event = turn.next() => event,
@@ -82,7 +87,11 @@ impl AnswerStream {
                         TurnEvent::Asking(_) => Part::Next,
                         _ => continue,
                     },
-                    Some(ChatEvent::Outcome(outcome)) => Part::End(end_of(&outcome)),
+                    Some(ChatEvent::Outcome(outcome)) => {
+                        // A client that receives the end may start the next turn.
+                        drop(permit.take());
+                        Part::End(end_of(&outcome))
+                    }
                     Some(_) => continue,
                     None => return,
                 };

@@ -34,6 +34,7 @@ pub(crate) fn error_json(problem: &Problem) -> Value {
     let kind = match problem.status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",
+        429 => "rate_limit_error",
         500.. => "server_error",
         _ => "invalid_request_error",
     };

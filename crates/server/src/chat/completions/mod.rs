@@ -99,7 +99,7 @@ pub(crate) async fn create(
     };
     let (stream, place) = match session {
         None => (
-            stateless(&api, &request.model, conversation).await?,
+            stateless(&api, &caller, &request.model, conversation).await?,
             Place::default(),
         ),
         Some(session) => continued(&api, &caller, &request.model, &session, conversation).await?,

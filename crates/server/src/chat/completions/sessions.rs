@@ -41,9 +41,11 @@ impl Default for Place {
 /// Returns a problem if the agent cannot be prepared.
 pub(crate) async fn stateless(
     api: &Api,
+    caller: &Caller,
     agent: &str,
     conversation: Conversation,
 ) -> Result<AnswerStream, Problem> {
+    let permit = api.limits.permit(caller, agent)?;
     let store: SharedStore = Arc::new(MemoryStore::new());
     let messages = &conversation.earlier;
     seed(api, &store, "seed", STATELESS, messages).await?;
@@ -54,7 +56,7 @@ pub(crate) async fn stateless(
         .await?;
     let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent);
     let stream = chat.chat.send_streaming(STATELESS, conversation.message);
-    Ok(AnswerStream::of_turn(stream, meter))
+    Ok(AnswerStream::of_turn(stream, (meter, permit)))
 }
 
 /// Runs a turn of a session, or of a copy if earlier messages differ.
@@ -79,6 +81,7 @@ pub(crate) async fn continued(
             detail,
         ));
     }
+    let permit = api.limits.permit(caller, agent)?;
     let place = match known {
         None if conversation.earlier.is_empty() => Place {
             session: Some(session.to_owned()),
@@ -98,7 +101,7 @@ pub(crate) async fn continued(
     let named = is_new.then_some(agent);
     let chat = api.turns.host.chat(&own, named).await?;
     let message = chat.chat.redacted(conversation.message);
-    let origin = TurnOrigin::message(message.clone());
+    let origin = TurnOrigin::message(message.clone()).with_permit(permit);
     let id = own.clone();
     let turn = api.turns.start(&own, chat, origin, move |chat| {
         chat.chat

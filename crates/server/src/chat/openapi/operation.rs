@@ -93,6 +93,7 @@ impl Operation {
     pub(crate) fn authenticated(mut self) -> Self {
         self.is_authenticated = true;
         self.problem(401, "unauthorized")
+            .problem(429, "rate_limited")
             .problem(503, "store_unavailable")
             .problem(500, "store_corrupt")
     }
@@ -168,7 +169,8 @@ impl Operation {
     /// Adds the problems of an operation that waits for a turn.
     pub(crate) fn turn(mut self) -> Self {
         self.has_turn = true;
-        self.problem(409, "session_busy")
+        self.problem(429, "turns_limited")
+            .problem(409, "session_busy")
             .problem(409, "session_awaiting_signal")
             .problem(409, "idempotency_key_reused")
             .problem(409, "turn_cancelled")

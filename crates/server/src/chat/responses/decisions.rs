@@ -9,7 +9,7 @@ use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
 use crate::chat::owner::is_owner;
 use crate::chat::problem::Problem;
-use crate::chat::signals::{find, unknown_signal};
+use crate::chat::signals::{decision_permit, find, unknown_signal};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 use crate::chat::visible::visible_signal;
 
@@ -57,13 +57,14 @@ pub(super) async fn decide(
     }
     let payload = payload(decisions, caller);
     let session = waiting.session.clone();
+    let (_, agent) = api.session(caller, &session).await?;
+    let permit = decision_permit(api, caller, &agent, &waiting)?;
     let chat = api.turns.host.resumed_chat(&session, &waiting).await?;
     let target = SignalTarget::Signal(&waiting.signal_id);
     let stream = chat.chat.signal_streaming(target, payload).await?;
-    let turn = api
-        .turns
-        .start(&session, chat, TurnOrigin::default(), |_| stream)
-        .await?;
+    let origin = TurnOrigin::default().with_permit(permit);
+    let turn = api.turns.start(&session, chat, origin, |_| stream);
+    let turn = turn.await?;
     Ok((session, turn))
 }
 

@@ -129,7 +129,7 @@ async fn begin(
         record_owner(api, caller, &session).await?;
     }
     let message = chat.chat.redacted(message);
-    let origin = TurnOrigin::message(message.clone());
+    let origin = TurnOrigin::message(message.clone()).with_permit(place.permit);
     let own = session.clone();
     let turn = api.turns.start(&session, chat, origin, move |chat| {
         chat.chat.send_streaming_with(&own, message, options)

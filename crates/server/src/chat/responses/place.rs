@@ -10,6 +10,7 @@ use super::ids::ResponseId;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::completions::create_seeded;
+use crate::chat::limits::TurnPermit;
 use crate::chat::owner::is_owner;
 use crate::chat::problem::Problem;
 use crate::chat::send::{only_agent, unknown_agent};
@@ -27,6 +28,8 @@ pub(super) struct ResponsePlace {
     /// Whether the session is to be the caller's.
     pub(super) is_new: bool,
     pub(super) options: SendOptions,
+    /// The permit of the turn.
+    pub(super) permit: TurnPermit,
     /// Held until the message is accepted.
     pub(super) lock: OwnedMutexGuard<()>,
 }
@@ -60,6 +63,7 @@ pub(super) async fn place(
     match continued {
         Continued::Nothing => {
             let agent = agent_of_new(api, caller, model)?;
+            let permit = api.limits.permit(caller, &agent)?;
             let session = api.turns.ids.new_id();
             let lock = api.turns.locks.lock(&session).await;
             let mut named = Some(agent.clone());
@@ -73,6 +77,7 @@ pub(super) async fn place(
                 named,
                 is_new: true,
                 options,
+                permit,
                 lock,
             })
         }
@@ -86,9 +91,11 @@ pub(super) async fn place(
                 (None, true) => agent_of_new(api, caller, model)?,
                 (None, false) => return Err(unknown_conversation(id)),
             };
+            let permit = api.limits.permit(caller, &agent)?;
             let lock = api.turns.locks.lock(id).await;
             Ok(ResponsePlace {
                 session: id.to_owned(),
+                permit,
                 named: own.is_none().then_some(agent),
                 is_new: false,
                 options: SendOptions::new().with_while_paused(PausedPolicy::Reject),
@@ -107,6 +114,7 @@ async fn after(
 ) -> Result<ResponsePlace, Problem> {
     let (found, agent) = own_response(api, caller, id).await?;
     same_agent(&agent, model)?;
+    let permit = api.limits.permit(caller, &agent)?;
     let session = &found.session;
     let lock = api.turns.locks.lock(session).await;
     let paused = SendOptions::new().with_while_paused(PausedPolicy::Reject);
@@ -116,6 +124,7 @@ async fn after(
             named: None,
             is_new: false,
             options: paused,
+            permit,
             lock,
         });
     }
@@ -135,6 +144,7 @@ async fn after(
         named: None,
         is_new: false,
         options: SendOptions::new(),
+        permit,
         lock,
     })
 }

@@ -52,6 +52,7 @@ pub(super) async fn stateless(
         model.get_or_insert(own);
     }
     let agent = agent_of_new(api, caller, model.as_deref())?;
+    let permit = api.limits.permit(caller, &agent)?;
     let store: SharedStore = Arc::new(MemoryStore::new());
     let now = api.turns.clock.now();
     store.set_label("seed", "seed", json!(true), now).await?;
@@ -83,6 +84,7 @@ pub(super) async fn stateless(
     let mut failure = None;
     if request.is_streamed() {
         tokio::spawn(async move {
+            let mut permit = Some(permit);
             loop {
                 let event = tokio::select! {
                     event = turn.next() => event,
@@ -90,6 +92,10 @@ pub(super) async fn stateless(
                 };
                 let Some(event) = event else { return };
                 meter.event(&event);
+                if matches!(event, ChatEvent::Outcome(_)) {
+                    // A client that receives the end may start the next turn.
+                    drop(permit.take());
+                }
                 for part in parts_of(&own, event, &mut None) {
                     if sender.send(part).await.is_err() {
                         return;

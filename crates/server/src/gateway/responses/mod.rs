@@ -15,13 +15,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::stream;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use self::events::ResponseWriter;
 use self::request::ResponseRequest;
-use super::exchange::{Part, reserve, start};
+use super::exchange::{Part, Reserved, reserve, start};
 use super::problem::ends;
 use super::state::{Gateway, check_model};
 use crate::chat::access::{Caller, TokenScope};
@@ -73,11 +72,11 @@ fn accept(
     caller: &Caller,
     headers: &HeaderMap,
     bytes: &Bytes,
-) -> Result<(ResponseRequest, OwnedSemaphorePermit), Problem> {
+) -> Result<(ResponseRequest, Reserved), Problem> {
     require(caller, TokenScope::Send)?;
     let asked = ResponseRequest::parse(headers, bytes)?;
     check_model(gateway, caller, &asked.model)?;
-    Ok((asked, reserve(gateway)?))
+    Ok((asked, reserve(gateway, caller)?))
 }
 
 /// Returns a streamed response whose first part has arrived or not.
