@@ -5,6 +5,10 @@
 
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(feature = "otlp")]
+mod span_contexts;
+
+use logue_server::TraceContexts;
 
 use crate::setup::settings::Settings;
 use crate::terminal::print_error;
@@ -25,6 +29,14 @@ pub(crate) fn start(settings: &Settings) {
     if let Err(why) = started {
         warn(&why);
     }
+}
+
+/// Returns the connection of spans with traces of other programs, if spans are exported.
+pub(crate) fn contexts() -> Option<&'static dyn TraceContexts> {
+    #[cfg(feature = "otlp")]
+    return otlp::contexts();
+    #[cfg(not(feature = "otlp"))]
+    None
 }
 
 /// Exports the remaining spans and waits at most two seconds for the collector.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use logue_server::TraceContexts;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{Array, KeyValue, Value};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
@@ -13,6 +14,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::span_contexts::SpanContexts;
 use crate::setup::environment::variable;
 
 /// The longest wait for a collector at the end of the program.
@@ -23,6 +25,7 @@ static EXPORT: OnceLock<Export> = OnceLock::new();
 
 struct Export {
     provider: SdkTracerProvider,
+    contexts: SpanContexts,
     failure: LastError,
 }
 
@@ -68,12 +71,35 @@ pub(super) fn start(endpoint: &str) -> Result<(), String> {
         .with_filter(filter_fn(|of| {
             of.is_span() && of.target().starts_with("logue_")
         }));
-    let export = Export { provider, failure };
+    let contexts = SpanContexts {
+        captures_content: captures_content(),
+    };
+    let export = Export {
+        provider,
+        contexts,
+        failure,
+    };
     if EXPORT.set(export).is_err() {
         return Err("they are exported already".to_owned());
     }
     let subscriber = tracing_subscriber::registry().with(layer);
     subscriber.try_init().map_err(|error| error.to_string())
+}
+
+/// Returns the connection with traces of other programs, if spans are exported.
+pub(super) fn contexts() -> Option<&'static dyn TraceContexts> {
+    let export = EXPORT.get()?;
+    Some(&export.contexts)
+}
+
+/// Returns whether the operator asks for messages in spans.
+fn captures_content() -> bool {
+    let value = variable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
+    value.is_some_and(|value| {
+        ["true", "span_only", "span_and_event"]
+            .iter()
+            .any(|on| value.eq_ignore_ascii_case(on))
+    })
 }
 
 /// Sends the remaining spans and ends the export.

@@ -5,11 +5,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::program::logue;
+use crate::waiting::wait_until;
 
 /// The longest wait for a byte of the server.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -21,6 +25,15 @@ pub(crate) struct Served {
     pub(crate) address: String,
     /// The text of its standard error.
     said: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// A server that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// An answer of the server.
@@ -74,7 +87,7 @@ impl Served {
             .arg("serve")
             .args(["--listen", address, "--store", "sqlite:s.db"])
             .args(arguments)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -92,7 +105,7 @@ impl Served {
         // A full pipe would stop the server.
         let said = Arc::new(Mutex::new(said));
         let log = Arc::clone(&said);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut line = String::new();
             while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
                 log.lock().unwrap().push_str(&line);
@@ -103,6 +116,7 @@ impl Served {
             child,
             address,
             said,
+            reader: Some(reader),
         }
     }
 
@@ -212,6 +226,31 @@ impl Served {
         ));
         stream.write_all(head.as_bytes())?;
         Ok(stream)
+    }
+
+    /// Ends the server by SIGTERM.
+    pub(crate) fn end(mut self) -> Ended {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        let mut status = None;
+        wait_until(
+            || "the server does not end".to_owned(),
+            || {
+                status = self.child.try_wait().unwrap();
+                status.is_some()
+            },
+        );
+        let mut stdout = String::new();
+        let mut pipe = self.child.stdout.take().unwrap();
+        pipe.read_to_string(&mut stdout).unwrap();
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        Ended {
+            status: status.unwrap().code(),
+            stdout,
+            stderr: self.said(),
+        }
     }
 
     /// Returns what the server has written to standard error.

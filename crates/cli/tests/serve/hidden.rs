@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Random, Received, Reply, soak};
 
 use crate::client::Served;
+#[cfg(feature = "otlp")]
+use crate::collector::{Collector, Reaction};
 use crate::program::{folder, logue};
 
 /// The mark of each hidden text, in a form that no other text has.
@@ -143,6 +145,13 @@ fn random_conversations_show_nothing_hidden_anywhere() {
         let folder = folder(&[("agent.md", AGENT)]);
         let mut command = logue(folder.path());
         command.env("OPENAI_BASE_URL", model.base_url());
+        command.env("RUST_LOG", "info");
+        #[cfg(feature = "otlp")]
+        let collector = Collector::start(Reaction::Accept);
+        #[cfg(feature = "otlp")]
+        command
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)
+            .env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true");
         let rules = [
             "agent.md",
             "--permission",
@@ -176,7 +185,16 @@ fn random_conversations_show_nothing_hidden_anywhere() {
         for session in ["s0", "s1", "s2"] {
             check(session, &served.logged_events(session));
         }
-        check("standard error", &served.said());
+        let ended = served.end();
+        assert_eq!(ended.status, Some(143), "round {round}");
+        check("standard output", &ended.stdout);
+        check("standard error", &ended.stderr);
+        #[cfg(feature = "otlp")]
+        {
+            let spans = collector.text();
+            assert!(spans.contains("a question"), "round {round}");
+            check("spans", &spans);
+        }
         let requests = model.received();
         let asked = requests.iter().filter(|request| request.body.is_object());
         assert!(asked.count() > 5, "round {round}");

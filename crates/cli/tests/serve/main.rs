@@ -6,6 +6,8 @@ mod access;
 mod ag_ui;
 mod browser;
 mod client;
+#[cfg(feature = "otlp")]
+mod collector;
 mod completions;
 mod cuts;
 mod documented;
@@ -28,6 +30,8 @@ mod responses;
 mod sessions;
 mod shared;
 mod signals;
+#[cfg(feature = "otlp")]
+mod spans;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waiting;

@@ -6,6 +6,8 @@ use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_message::ChatMessage;
 
+use super::trace_context::TraceContexts;
+
 /// An agent that a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -58,6 +60,11 @@ pub trait ChatHost: Send + Sync {
     ///
     /// Sessions of others are not shown and not continued.
     fn agent_of(&self, session: &SessionInfo) -> Option<String>;
+
+    /// Returns the connection of spans with traces of other programs, if spans are exported.
+    fn traces(&self) -> Option<&dyn TraceContexts> {
+        None
+    }
 
     /// Returns messages as a text.
     ///

@@ -6,7 +6,10 @@ use logue_agent::TurnEvent;
 use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, wake_time};
 use logue_harness::store::{Store, StoreError, SuspensionFilter, SuspensionStatus};
+use logue_message::ChatMessage;
 use tokio::time::Instant;
+
+use super::turn_span::TurnSpan;
 
 use crate::metrics::Registry;
 use crate::metrics::families::{
@@ -90,6 +93,7 @@ impl Drop for OpenStream {
 pub(crate) struct TurnMeter {
     measures: Arc<Measures>,
     agent: String,
+    span: TurnSpan,
     requested: Instant,
     /// Whether the turn is this server's, and no repetition of an earlier one.
     has_begun: bool,
@@ -99,10 +103,11 @@ pub(crate) struct TurnMeter {
 
 impl TurnMeter {
     /// Creates the measures of a turn that is requested now.
-    pub(crate) fn new(measures: &Arc<Measures>, agent: &str) -> Self {
+    pub(crate) fn new(measures: &Arc<Measures>, agent: &str, span: TurnSpan) -> Self {
         Self {
             measures: Arc::clone(measures),
             agent: agent.to_owned(),
+            span,
             requested: Instant::now(),
             has_begun: false,
             has_text: false,
@@ -111,15 +116,26 @@ impl TurnMeter {
     }
 
     /// Creates the measures of a turn that cannot be a repetition.
-    pub(crate) fn of_begun(measures: &Arc<Measures>, agent: &str) -> Self {
-        let mut meter = Self::new(measures, agent);
-        meter.begin();
+    pub(crate) fn of_begun(
+        measures: &Arc<Measures>,
+        agent: &str,
+        span: TurnSpan,
+        message: &ChatMessage,
+    ) -> Self {
+        let mut meter = Self::new(measures, agent, span);
+        meter.begin(Some(message));
         meter
     }
 
-    /// Counts the turn as one of this server.
-    pub(crate) fn begin(&mut self) {
+    /// Counts the turn, which a message begins, as one of this server.
+    pub(crate) fn begin(&mut self, message: Option<&ChatMessage>) {
         self.has_begun = true;
+        self.span.begun(message);
+    }
+
+    /// Returns the span of the turn.
+    pub(crate) fn span(&self) -> &TurnSpan {
+        &self.span
     }
 
     /// Measures an event of the turn.
@@ -129,11 +145,14 @@ impl TurnMeter {
                 event: RunEvent::Emitted(event),
                 ..
             } => self.turn_event(event),
-            ChatEvent::Outcome(outcome) => self.end(match **outcome {
-                ChatTurnOutcome::Completed(_) => "completed",
-                ChatTurnOutcome::Suspended(_) => "suspended",
-                ChatTurnOutcome::Errored(_) => "errored",
-            }),
+            ChatEvent::Outcome(outcome) => {
+                self.span.ended(outcome);
+                self.end(match **outcome {
+                    ChatTurnOutcome::Completed(_) => "completed",
+                    ChatTurnOutcome::Suspended(_) => "suspended",
+                    ChatTurnOutcome::Errored(_) => "errored",
+                });
+            }
             _ => {}
         }
     }

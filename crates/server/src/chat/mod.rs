@@ -34,7 +34,9 @@ pub(crate) mod sse;
 mod stalled;
 mod supervisor;
 mod time;
+pub(crate) mod trace_context;
 mod turn_events;
+mod turn_span;
 mod turns;
 mod visible;
 
@@ -42,3 +44,4 @@ pub use access::{AccessToken, AccessTokens, TokenScope};
 pub use host::{AgentInfo, ChatHost, ExportForm, SessionChat};
 pub use limits::ClientLimits;
 pub use server::{ChatServer, ChatServerOptions};
+pub use trace_context::{TraceContext, TraceContexts};

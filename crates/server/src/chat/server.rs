@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
@@ -30,6 +30,7 @@ use super::remote::Remote;
 use super::routes::routes;
 use super::stalled::Stalled;
 use super::supervisor::Supervisor;
+use super::trace_context::carry_trace;
 use super::turns::Turns;
 use crate::metrics::count_request;
 
@@ -161,6 +162,7 @@ impl ChatServer {
             time: self.options.body_timeout,
         };
         let router = routes(api)
+            .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
             .layer(from_fn_with_state(limits, read_body))
             .layer(from_fn_with_state(

@@ -11,6 +11,7 @@ use logue_harness::events::EventBatch;
 use logue_harness::store::StoreError;
 use logue_message::ChatMessage;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument as _;
 
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
@@ -20,6 +21,7 @@ use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
+use super::turn_span::TurnSpan;
 
 /// The number of events that are logged at once.
 const BATCH: usize = 256;
@@ -118,7 +120,8 @@ impl Turns {
         let (accepted, acceptance) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
         let stop = chat.stop.clone();
-        let meter = TurnMeter::new(&self.measures, &chat.agent);
+        let span = TurnSpan::new(&self.host, &chat.agent, Some(session));
+        let meter = TurnMeter::new(&self.measures, &chat.agent, span);
         let stream = begin(chat);
         let turns = Arc::clone(self);
         let session = session.to_owned();
@@ -191,6 +194,7 @@ impl Turns {
     ) -> Option<ChatTurnOutcome> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let permit = origin.permit.take();
+        let span = meter.span().as_span().clone();
         let drive = async move {
             while let Some(event) = stream.next().await {
                 if sender.send(event).is_err() {
@@ -201,6 +205,7 @@ impl Turns {
             drop(permit);
         };
         let log = async {
+            let meter = &mut meter;
             let mut events: Option<TurnEvents> = None;
             let mut accepted = Some(accepted);
             let mut is_recovered = origin.is_recovered;
@@ -213,7 +218,7 @@ impl Turns {
                         ChatEvent::Accepted { entry } => {
                             let begun = self.log_acceptance(session, entry, &origin).await;
                             if begun {
-                                meter.begin();
+                                meter.begin(origin.message.as_ref());
                                 events = Some(TurnEvents::new(entry));
                             }
                             if let Some(accepted) = accepted.take() {
@@ -246,7 +251,11 @@ impl Turns {
             }
             outcome
         };
-        let ((), outcome) = tokio::join!(drive, log);
+        let ((), outcome) = tokio::join!(drive.instrument(span), log);
+        if let Some(outcome) = &outcome {
+            // Without the store, the span has no link.
+            drop(meter.span().link(&*self.clock, session, outcome).await);
+        }
         // A failure is repeated by the supervisor.
         drop(self.log_outcomes(session).await);
         outcome

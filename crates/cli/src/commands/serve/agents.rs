@@ -8,7 +8,7 @@ use logue_agent::{Approvals, HostError};
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
-use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat};
+use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts};
 use openchatml::Dialect;
 use serde_json::{Value, json};
 use std::sync::PoisonError;
@@ -24,6 +24,7 @@ use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::store_failure;
 use crate::setup::suspended::file_of;
+use crate::telemetry;
 
 /// The agents by name, each with the absolute path of its prompt.
 type Catalog = BTreeMap<String, PathBuf>;
@@ -215,6 +216,10 @@ impl ChatHost for ServedAgents {
 
     fn store(&self) -> &SharedStore {
         &self.store
+    }
+
+    fn traces(&self) -> Option<&dyn TraceContexts> {
+        telemetry::contexts()
     }
 
     fn agent_of(&self, session: &SessionInfo) -> Option<String> {

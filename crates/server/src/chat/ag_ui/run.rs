@@ -19,6 +19,7 @@ use crate::chat::outcomes::{adopt, outcome_json};
 use crate::chat::problem::Problem;
 use crate::chat::signals::decision_permit;
 use crate::chat::sse::{EventId, EventReader, EventScope};
+use crate::chat::trace_context::{carried, current_trace};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 use crate::chat::visible::visible_suspension;
 
@@ -52,12 +53,13 @@ pub(super) fn start(
         input,
         outlet,
     };
-    tokio::spawn(async move {
+    let drive = async move {
         if let Err(Stopped::Refused(refusal)) = run.drive().await {
             // The client may have left.
             drop(run.outlet.refused(&refusal).await);
         }
-    });
+    };
+    tokio::spawn(carried(current_trace(), drive));
     response
 }
 

@@ -13,6 +13,7 @@ use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 
 use super::error::error_json;
 use super::messages::SEPARATOR;
@@ -68,7 +69,8 @@ impl AnswerStream {
         (mut meter, permit): (TurnMeter, TurnPermit),
     ) -> Self {
         let (sender, parts) = mpsc::channel(64);
-        tokio::spawn(async move {
+        let span = meter.span().as_span().clone();
+        let run = async move {
             let mut permit = Some(permit);
             loop {
                 let event = tokio::select! {
@@ -99,7 +101,8 @@ impl AnswerStream {
                     return;
                 }
             }
-        });
+        };
+        tokio::spawn(run.instrument(span));
         Self { parts }
     }
 

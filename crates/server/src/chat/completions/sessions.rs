@@ -12,6 +12,7 @@ use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
+use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::TurnOrigin;
 
 /// The session of a stateless request.
@@ -54,7 +55,9 @@ pub(crate) async fn stateless(
         .host
         .stateless_chat(agent, Arc::clone(&store), STATELESS)
         .await?;
-    let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent);
+    let span = TurnSpan::new(&api.turns.host, &chat.agent, None);
+    let message = &conversation.message;
+    let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent, span, message);
     let stream = chat.chat.send_streaming(STATELESS, conversation.message);
     Ok(AnswerStream::of_turn(stream, (meter, permit)))
 }

@@ -11,6 +11,7 @@ use logue_harness::store::{MemoryStore, SessionFork, SharedStore};
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tracing::Instrument as _;
 
 use super::follow::{TurnPart, stream_of};
 use super::items::output_items;
@@ -23,6 +24,7 @@ use crate::chat::api::Api;
 use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::turn_events::TurnEvents;
+use crate::chat::turn_span::TurnSpan;
 
 /// The session of a response.
 const STATELESS: &str = "response";
@@ -79,11 +81,13 @@ pub(super) async fn stateless(
     };
     let own = suffix.clone();
     let (sender, parts) = mpsc::channel(64);
-    let mut meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent);
+    let span = TurnSpan::new(&api.turns.host, &chat.agent, None);
+    let mut meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent, span, &message);
+    let span = meter.span().as_span().clone();
     let mut turn = chat.chat.send_streaming(STATELESS, message);
     let mut failure = None;
     if request.is_streamed() {
-        tokio::spawn(async move {
+        let run = async move {
             let mut permit = Some(permit);
             loop {
                 let event = tokio::select! {
@@ -102,11 +106,12 @@ pub(super) async fn stateless(
                     }
                 }
             }
-        });
+        };
+        tokio::spawn(run.instrument(span));
         let events = ResponseEvents::new(head, suffix);
         return Ok(stream_of(events, parts));
     }
-    while let Some(event) = turn.next().await {
+    while let Some(event) = turn.next().instrument(span.clone()).await {
         meter.event(&event);
         for part in parts_of(&own, event, &mut failure) {
             if let TurnPart::End(end) = part {
