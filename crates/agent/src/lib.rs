@@ -105,4 +105,4 @@ pub use turn::response_requirements::ResponseRequirements;
 pub use turn::responses::ResponseProjection;
 pub use turn::routing::Routing;
 pub use turn::run::{Turn, TurnEnd, TurnError, TurnReport, TurnSuspension};
-pub use turn::spans::AgentSpan;
+pub use turn::spans::{AgentSpan, RequestSpan};

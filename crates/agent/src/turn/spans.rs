@@ -89,38 +89,34 @@ impl AgentSpan {
     }
 }
 
+/// The span of a request to a model outside a turn.
+#[derive(Clone, Debug)]
+pub struct RequestSpan(Span);
+
+impl RequestSpan {
+    /// Opens the span of a request.
+    pub fn new(provider: &'static str, request: &ModelRequest<'_>) -> Self {
+        Self(request_span(provider, request, None))
+    }
+
+    /// Returns the span, in which the request has to run.
+    pub const fn as_span(&self) -> &Span {
+        &self.0
+    }
+
+    /// Records the outcome of the request.
+    pub fn answered(&self, answer: &Result<ModelResponse, ProviderError>) {
+        answered(&self.0, answer);
+    }
+}
+
 /// Opens the span of a model request.
 pub(crate) fn asking(
     ctx: &NodeContext<TurnEvent>,
     provider: &'static str,
     request: &ModelRequest<'_>,
 ) -> Span {
-    let span = info_span!(
-        "gen_ai.chat",
-        otel.name = Empty,
-        otel.kind = "client",
-        otel.status_code = Empty,
-        gen_ai.operation.name = "chat",
-        gen_ai.provider.name = provider,
-        gen_ai.request.model = Empty,
-        gen_ai.request.max_tokens = request.settings.max_tokens,
-        gen_ai.request.temperature = request.settings.temperature,
-        gen_ai.conversation.id = ctx.session_id(),
-        gen_ai.response.finish_reasons = Empty,
-        gen_ai.usage.input_tokens = Empty,
-        gen_ai.usage.output_tokens = Empty,
-        error.type = Empty,
-    );
-    if span.is_disabled() {
-        return span;
-    }
-    if request.model.is_empty() {
-        span.record("otel.name", "chat");
-    } else {
-        span.record("otel.name", format!("chat {}", request.model));
-        span.record("gen_ai.request.model", request.model);
-    }
-    span
+    request_span(provider, request, ctx.session_id())
 }
 
 /// Records the outcome of a request.
@@ -182,6 +178,35 @@ pub(crate) fn called(span: &Span, outcome: &ToolResult) {
         return;
     }
     failed(span, outcome.code.unwrap_or("tool_error"));
+}
+
+fn request_span(provider: &'static str, request: &ModelRequest<'_>, session: Option<&str>) -> Span {
+    let span = info_span!(
+        "gen_ai.chat",
+        otel.name = Empty,
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = provider,
+        gen_ai.request.model = Empty,
+        gen_ai.request.max_tokens = request.settings.max_tokens,
+        gen_ai.request.temperature = request.settings.temperature,
+        gen_ai.conversation.id = session,
+        gen_ai.response.finish_reasons = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        error.type = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    if request.model.is_empty() {
+        span.record("otel.name", "chat");
+    } else {
+        span.record("otel.name", format!("chat {}", request.model));
+        span.record("gen_ai.request.model", request.model);
+    }
+    span
 }
 
 fn failed(span: &Span, category: &str) {

@@ -8,7 +8,7 @@ use testkit::{Answer, Delivery, Gate, ModelServer, Received, Reply, end_of_strea
 
 use crate::client::Served;
 use crate::gateway::{MODEL, PATH, body, gateway, reply, user};
-use crate::program::{folder, logue};
+use crate::program::{folder, logue, run};
 use crate::waiting::wait_until;
 
 const AGENT: &str = "<config model=\"m-7\"/>\n<tool name=\"work\" command=\"printf done\"/>\n";
@@ -209,4 +209,36 @@ fn a_gateway_prints_the_documented_metrics() {
         printed.get_mut(name).unwrap().1.clear();
     }
     assert_eq!(printed, documented, "{MODEL}");
+}
+
+#[test]
+fn refusals_by_limits_are_counted() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let token = |name: &str| {
+        let create = ["serve", "token", "create", name, "--scope", "read"];
+        let ran = run(folder.path(), create);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        format!("Bearer {}", ran.stdout.trim())
+    };
+    let (client, operator) = (token("client"), token("operator"));
+    let served = Served::start(
+        folder.path(),
+        &["agent.md", "--max-requests-per-minute", "3"],
+    );
+    let get = |token: &str, path: &str| {
+        let headers = [("authorization", token)];
+        served.request("GET", path, &headers, "")
+    };
+    let statuses = [(); 5].map(|()| get(&client, "/v1/sessions").status);
+    assert_eq!(statuses, [200, 200, 200, 429, 429]);
+    let text = get(&operator, "/metrics").text;
+    has(&text, "logue_problems_total{code=\"rate_limited\"} 2");
+    assert_eq!(get("Bearer wrong", "/metrics").status, 401);
+    let text = get(&operator, "/metrics").text;
+    has(&text, "logue_problems_total{code=\"unauthorized\"} 1");
+    for secret in [&client, &operator] {
+        let secret = secret.trim_start_matches("Bearer ");
+        assert!(!text.contains(secret), "{text}");
+        assert!(!served.said().contains(secret), "{}", served.said());
+    }
 }

@@ -9,6 +9,7 @@ use testkit::{Answer, Delivery, ModelServer, Received, Reply};
 
 use crate::client::{Ended, Served};
 use crate::collector::{Collector, Reaction, Span};
+use crate::gateway;
 use crate::program::{folder, logue};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -305,4 +306,39 @@ fn a_dead_collector_changes_nothing() {
         assert_eq!(warnings, 1, "{url}: {own_end:?}");
     }
     assert!(hanging.requests() > 0 && failing.requests() > 0);
+}
+
+#[test]
+fn a_gateway_exports_its_requests() {
+    let first = "<|channel|>analysis<|message|>XYZZY-THOUGHT<|end|><|start|>assistant\
+        <|channel|>final<|message|>Hello XYZZY.<|return|>";
+    let model = ModelServer::start(vec![gateway::reply(first)], Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let collector = Collector::start(Reaction::Accept);
+    let mut command = logue(folder.path());
+    command.env(ENDPOINT, &collector.url).env(CONTENT, "true");
+    let upstream = ["--upstream", &model.base_url()];
+    let arguments = [&["harmony:gpt-oss-20b"][..], &upstream].concat();
+    let served = Served::start_with(command, &arguments);
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let header = format!("00-{trace}-{parent}-01");
+    let body = gateway::body(&json!([gateway::user("Hi XYZZY.")]), &json!({}));
+    let headers = [("traceparent", &*header)];
+    let answered = served.request("POST", gateway::PATH, &headers, &body.to_string());
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let answered = served.post(gateway::PATH, &body);
+    assert_eq!(answered.status, 200, "{answered:?}");
+    served.end();
+    let spans = collector.spans();
+    let [child, root] = spans.as_slice() else {
+        panic!("{spans:?}");
+    };
+    assert_eq!((&*child.trace, &*child.parent), (trace, parent));
+    assert_eq!(root.parent, "");
+    for span in [child, root] {
+        assert_eq!(span.name, "chat gpt-oss-20b");
+        assert_eq!(span.attribute("gen_ai.operation.name"), Some("chat"));
+        assert_eq!(span.status, 1);
+    }
+    assert!(!collector.text().contains("XYZZY"));
 }

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use logue_model::{FinishReason, ModelEvent, ModelResponse, Provider as _, ToolChoice, Usage};
+use logue_agent::RequestSpan;
+use logue_model::{
+    FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider as _, ToolChoice, Usage,
+};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tracing::Instrument as _;
 
 use super::problem::upstream_problem;
 use super::request::GatewayRequest;
@@ -13,6 +17,7 @@ use super::tools::InvalidCall;
 use crate::chat::access::Caller;
 use crate::chat::limits::TurnPermit;
 use crate::chat::problem::Problem;
+use crate::chat::trace_context::{carried, current_trace};
 
 /// The text between what two attempts have said.
 const SEPARATOR: &str = "\n\n";
@@ -75,7 +80,7 @@ pub(super) fn start(
     // The provider limits the size of a response.
     let (sender, parts) = mpsc::unbounded_channel();
     let gateway = Arc::clone(gateway);
-    tokio::spawn(async move {
+    let exchange = async move {
         let exchange = Exchange {
             gateway: &gateway,
             request: &request,
@@ -93,7 +98,8 @@ pub(super) fn start(
             }
             None => gateway.metrics.cancelled(),
         }
-    });
+    };
+    tokio::spawn(carried(current_trace(), exchange));
     parts
 }
 
@@ -206,7 +212,10 @@ impl Exchange<'_> {
             // The client may be gone.
             drop(out.send(part));
         };
-        let response = self.gateway.provider.complete(&request, &mut handler).await;
+        let span = self.span(&request);
+        let response = self.gateway.provider.complete(&request, &mut handler);
+        let response = response.instrument(span.as_span().clone()).await;
+        span.answered(&response);
         let mut response = response.map_err(upstream_problem)?;
         if let Some(usage) = &response.usage {
             metrics.tokens(usage);
@@ -218,6 +227,15 @@ impl Exchange<'_> {
             calls.truncate(1);
         }
         Ok(response)
+    }
+
+    /// Opens the span of a request, whose parent is that of the client's request.
+    fn span(&self, request: &ModelRequest<'_>) -> RequestSpan {
+        let span = RequestSpan::new(self.gateway.provider.name(), request);
+        if let (Some(traces), Some(parent)) = (self.gateway.traces, current_trace()) {
+            traces.set_parent(span.as_span(), &parent);
+        }
+        span
     }
 
     fn invalid(&self, response: &ModelResponse) -> Vec<InvalidCall> {

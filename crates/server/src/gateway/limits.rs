@@ -1,15 +1,28 @@
 //! Limits of a gateway.
 
-use crate::ChatServerOptions;
+use std::fmt;
+
+use crate::{ChatServerOptions, TraceContexts};
 
 /// Limits of a gateway.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct GatewayOptions {
     /// The limits of the listener.
     pub listener: ChatServerOptions,
     /// The number of requests that run at once; others are refused.
     pub max_requests: usize,
+    /// The connection of spans with traces of other programs, if spans are exported.
+    pub traces: Option<&'static dyn TraceContexts>,
+}
+
+impl fmt::Debug for GatewayOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayOptions")
+            .field("listener", &self.listener)
+            .field("max_requests", &self.max_requests)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for GatewayOptions {
@@ -17,6 +30,7 @@ impl Default for GatewayOptions {
         Self {
             listener: ChatServerOptions::default(),
             max_requests: 256,
+            traces: None,
         }
     }
 }
@@ -33,6 +47,13 @@ impl GatewayOptions {
     #[must_use]
     pub const fn with_max_requests(mut self, max_requests: usize) -> Self {
         self.max_requests = max_requests;
+        self
+    }
+
+    /// Sets the connection of spans with traces of other programs.
+    #[must_use]
+    pub const fn with_traces(mut self, traces: Option<&'static dyn TraceContexts>) -> Self {
+        self.traces = traces;
         self
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use logue_graph::IdSource;
 use logue_harness::Clock;
 use logue_model::{Provider, StructuredProvider};
@@ -19,6 +19,7 @@ use crate::chat::access::AccessTokens;
 use crate::chat::guard::admit;
 use crate::chat::limits::TurnLimits;
 use crate::chat::server::{Connections, guard};
+use crate::chat::trace_context::carry_trace;
 use crate::metrics::count_request;
 
 /// A server that answers OpenAI-compatible requests with one gpt-oss model.
@@ -84,12 +85,14 @@ impl GatewayServer {
             clock: self.clock,
             ids: self.ids,
             metrics: GatewayMetrics::default(),
+            traces: self.options.traces,
             free: Arc::new(Semaphore::new(self.options.max_requests)),
             limits: TurnLimits::new(limits.limits.clone()),
             shutdown,
         };
         let registry = Arc::clone(gateway.metrics.registry());
         let router = routes(Arc::new(gateway))
+            .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(limits.max_body_bytes))
             .layer(from_fn_with_state(guard, admit))
             .layer(from_fn_with_state(registry, count_request));

@@ -14,6 +14,7 @@ use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
 use crate::setup::store::ids;
 use crate::setup::token_file::TokenFile;
+use crate::telemetry;
 
 /// The beginning of the name of a model that a gateway serves.
 const PREFIX: &str = "harmony:";
@@ -82,7 +83,9 @@ pub(super) fn serve_gateway(
                 .with_help("or set `base_url` under [model] in logue.toml"),
         );
     }
-    let mut options = GatewayOptions::default().with_listener(listener);
+    let mut options = GatewayOptions::default()
+        .with_listener(listener)
+        .with_traces(telemetry::contexts());
     if let Some(max) = arguments.max_concurrent {
         options = options.with_max_requests(max.into());
     }
