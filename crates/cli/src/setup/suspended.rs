@@ -187,6 +187,7 @@ impl SuspendedFileTurn<'_> {
             digest: None,
             retries: None,
             only_if_idle: false,
+            only_after: None,
             cancel: None,
             now: SystemClock.now(),
         };

@@ -71,6 +71,8 @@ pub struct SendOptions {
     pub busy: BusyPolicy,
     /// The policy while a turn waits for a signal.
     pub while_paused: PausedPolicy,
+    /// The position of the outcome that the message must follow.
+    pub only_after: Option<u64>,
 }
 
 impl SendOptions {
@@ -90,6 +92,15 @@ impl SendOptions {
     #[must_use]
     pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
         self.busy = busy;
+        self
+    }
+
+    /// Refuses the message with `session_busy` unless it follows the outcome at this position.
+    ///
+    /// It is stored nowhere if another turn runs, waits to run or has ended since then.
+    #[must_use]
+    pub fn with_only_after(mut self, outcome: u64) -> Self {
+        self.only_after = Some(outcome);
         self
     }
 

@@ -293,6 +293,7 @@ impl<E: Send + 'static> Inner<E> {
             digest: None,
             retries: None,
             only_if_idle: false,
+            only_after: None,
             cancel: None,
             now: self.clock.now(),
         }

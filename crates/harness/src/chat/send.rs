@@ -141,6 +141,7 @@ impl<E: Send + 'static> Inner<E> {
             digest,
             key: options.idempotency_key,
             only_if_idle: options.busy == BusyPolicy::Reject,
+            only_after: options.only_after,
             cancel: options.busy.cancel(),
             ..self.new_entry()
         };

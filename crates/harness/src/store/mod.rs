@@ -96,7 +96,8 @@ pub trait Store: Send + Sync {
     ///
     /// An entry whose key the session has seen before is not put again: the first one is returned,
     /// settled or not, with `is_new` false, and nothing else happens. With
-    /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs. With
+    /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs, and
+    /// with [`NewEntry::only_after`] if the session has continued as well. With
     /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
     ///
     /// A key is bound to the [`NewEntry::digest`] of its first entry: another one is refused with

@@ -73,6 +73,8 @@ pub struct NewEntry {
     pub retries: Option<u64>,
     /// Whether to refuse while another entry waits or runs.
     pub only_if_idle: bool,
+    /// The required number of settled entries, while no other one waits or runs.
+    pub only_after: Option<u64>,
     /// The mode in which the running entry is to end for this one.
     pub cancel: Option<CancelMode>,
     /// The time of acceptance.

@@ -21,6 +21,7 @@ fn message(text: &str) -> NewEntry {
         digest: None,
         retries: None,
         only_if_idle: false,
+        only_after: None,
         cancel: None,
         now: Timestamp(1),
     }

@@ -31,6 +31,7 @@ pub(super) fn entry(text: &str) -> NewEntry {
         digest: None,
         retries: None,
         only_if_idle: false,
+        only_after: None,
         cancel: None,
         now: NOW,
     }

@@ -242,6 +242,30 @@ pub(super) async fn only_if_idle_is_refused_while_another_waits_or_runs(
     same("when all is settled", put, accepted(2, true, 0))
 }
 
+pub(super) async fn only_after_is_refused_when_the_session_has_continued(
+    store: SharedStore,
+) -> Checked {
+    let after = |outcome| NewEntry {
+        only_after: Some(outcome),
+        ..entry("next")
+    };
+    let put = store.enqueue("s", after(1)).await?;
+    same("before the outcome", put, EnqueueResult::Busy)?;
+    let put = store.enqueue("s", after(0)).await?;
+    same("in an empty inbox", put, accepted(1, true, 0))?;
+    let put = store.enqueue("s", after(0)).await?;
+    same("while one waits", put, EnqueueResult::Busy)?;
+    let lease = lease(&*store, "s").await?;
+    claim_next(&*store, &lease, "i1").await?;
+    store
+        .commit(&lease, done("i1", 0, vec![user_message("next")]))
+        .await?;
+    let put = store.enqueue("s", after(0)).await?;
+    same("after another outcome", put, EnqueueResult::Busy)?;
+    let put = store.enqueue("s", after(1)).await?;
+    same("after the outcome", put, accepted(2, true, 0))
+}
+
 pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) -> Checked {
     let ask = |mode| store.request_cancel("s", mode);
     same(

@@ -99,6 +99,7 @@ impl Player {
                     digest: None,
                     retries: None,
                     only_if_idle: bits.below(4) == 0,
+                    only_after: (bits.below(8) == 0).then(|| bits.below(3)),
                     cancel: mode(bits.below(6)),
                     now,
                 };

@@ -104,6 +104,7 @@ pub(super) fn fork(conn: &Connection, session: &str, fork: Fork) -> SqliteResult
             digest: None,
             retries: None,
             only_if_idle: false,
+            only_after: None,
             cancel: None,
             now: fork.now,
         };

@@ -25,6 +25,8 @@ pub(super) struct Arrival {
     /// The settled entry that this one tries again.
     pub(super) retries: Option<u64>,
     pub(super) only_if_idle: bool,
+    /// The number of settled entries that is required.
+    pub(super) only_after: Option<u64>,
     pub(super) cancel: Option<CancelMode>,
     pub(super) now: Timestamp,
 }
@@ -67,7 +69,9 @@ pub(super) fn enqueue(
     {
         return Ok(EnqueueResult::Superseded);
     }
-    if arrival.only_if_idle && head.front().is_some() {
+    let is_later = arrival.only_after.is_some_and(|after| after != head.cursor);
+    let is_only = arrival.only_if_idle || arrival.only_after.is_some();
+    if is_later || is_only && head.front().is_some() {
         return Ok(EnqueueResult::Busy);
     }
     if let Some(mode) = arrival.cancel {

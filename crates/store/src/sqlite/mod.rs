@@ -525,6 +525,7 @@ fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
         digest: entry.digest,
         retries: entry.retries,
         only_if_idle: entry.only_if_idle,
+        only_after: entry.only_after,
         cancel: entry.cancel,
         now: entry.now,
     })

@@ -62,13 +62,12 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     let now = Timestamp(1);
     let put = || {
         arrival(NewEntry {
-            work: EntryPayload::Message {
-                message: json!("x"),
-            },
+            work: EntryPayload::Quarantined,
             key: Some("k".to_owned()),
             digest: None,
             retries: None,
             only_if_idle: true,
+            only_after: None,
             cancel: Some(CancelMode::Interrupt),
             now,
         })

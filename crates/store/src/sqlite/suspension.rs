@@ -111,6 +111,7 @@ pub(super) fn signal(
         digest: None,
         retries: None,
         only_if_idle: false,
+        only_after: None,
         cancel: None,
         now,
     };

@@ -56,6 +56,7 @@ fn entry(text: &str, key: Option<&str>) -> NewEntry {
         digest: None,
         retries: None,
         only_if_idle: false,
+        only_after: None,
         cancel: None,
         now: NOW,
     }

@@ -42,6 +42,7 @@ use crate::clock::Timestamp;
 ///     digest: None,
 ///     retries: None,
 ///     only_if_idle: false,
+///     only_after: None,
 ///     cancel: None,
 ///     now: Timestamp(0),
 /// };

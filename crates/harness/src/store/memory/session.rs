@@ -92,7 +92,10 @@ impl Session {
                 return EnqueueResult::Superseded;
             }
         }
-        if entry.only_if_idle && self.front().is_some() {
+        let cursor = self.cursor();
+        let is_later = entry.only_after.is_some_and(|after| after != cursor);
+        let is_only = entry.only_if_idle || entry.only_after.is_some();
+        if is_later || is_only && self.front().is_some() {
             return EnqueueResult::Busy;
         }
         if let Some(mode) = entry.cancel {

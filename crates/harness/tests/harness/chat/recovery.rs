@@ -150,6 +150,7 @@ async fn an_owner_keeps_its_lease_over_many_short_turns() {
             digest: None,
             retries: None,
             only_if_idle: false,
+            only_after: None,
             cancel: None,
             now: Timestamp(1_000),
         };
@@ -279,6 +280,7 @@ async fn an_answered_turn_that_was_given_up_is_asked_again_and_not_after_its_ans
         digest: None,
         retries: None,
         only_if_idle: false,
+        only_after: None,
         cancel: None,
         now,
     };
