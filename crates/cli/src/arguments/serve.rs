@@ -59,6 +59,10 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) limits: ServeLimitArgs,
 
+    /// Continue the session whose history a Chat Completions request repeats
+    #[arg(long, hide_short_help = true)]
+    pub(crate) continue_conversations: bool,
+
     /// Allow, ask about or deny calls of a tool (`*`: all others)
     #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,

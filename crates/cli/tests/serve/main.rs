@@ -9,6 +9,7 @@ mod client;
 #[cfg(feature = "otlp")]
 mod collector;
 mod completions;
+mod continued;
 mod cuts;
 mod documented;
 mod erased;

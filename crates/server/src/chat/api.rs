@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::access::{Caller, TokenScope};
+use super::completions::HistoryIndex;
 use super::limits::TurnLimits;
 use super::problem::Problem;
 use super::turns::Turns;
@@ -18,6 +19,8 @@ use super::turns::Turns;
 pub(crate) struct Api {
     pub(crate) turns: Arc<Turns>,
     pub(crate) limits: Arc<TurnLimits>,
+    /// The histories that requests without a session continue; `None` if they are stateless.
+    pub(crate) histories: Option<Arc<HistoryIndex>>,
     /// Becomes true at the end of the server.
     pub(crate) shutdown: watch::Receiver<bool>,
 }

@@ -30,6 +30,10 @@ pub(crate) async fn record_owner(api: &Api, caller: &Caller, session: &str) -> R
 ///
 /// A session without a token belongs to callers without one.
 pub(crate) fn is_owner(caller: &Caller, session: &SessionInfo) -> bool {
-    let token = session.labels.get(TOKEN).and_then(Value::as_str);
-    token == caller.token_hash.as_deref()
+    owner_of(session) == caller.token_hash.as_deref()
+}
+
+/// Returns the hash of the token to which a session belongs.
+pub(crate) fn owner_of(session: &SessionInfo) -> Option<&str> {
+    session.labels.get(TOKEN).and_then(Value::as_str)
 }

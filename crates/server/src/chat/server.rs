@@ -56,6 +56,8 @@ pub struct ChatServerOptions {
     pub event_age: Duration,
     /// The limits of clients.
     pub limits: ClientLimits,
+    /// Whether Chat Completions without a named session continue the one with their history.
+    pub continues_conversations: bool,
 }
 
 impl Default for ChatServerOptions {
@@ -70,6 +72,7 @@ impl Default for ChatServerOptions {
             drain: Duration::from_secs(25),
             event_age: Duration::from_hours(24),
             limits: ClientLimits::default(),
+            continues_conversations: false,
         }
     }
 }
@@ -93,6 +96,13 @@ impl ChatServerOptions {
     #[must_use]
     pub const fn with_max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
+        self
+    }
+
+    /// Sets whether Chat Completions without a named session continue the one with their history.
+    #[must_use]
+    pub const fn with_continued_conversations(mut self, continues: bool) -> Self {
+        self.continues_conversations = continues;
         self
     }
 
@@ -155,6 +165,7 @@ impl ChatServer {
         let api = Api {
             turns: Arc::clone(&self.turns),
             limits: TurnLimits::new(self.options.limits.clone()),
+            histories: self.options.continues_conversations.then(Arc::default),
             shutdown,
         };
         let limits = BodyLimits {

@@ -49,7 +49,9 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     let tokens = TokenFile::of_user()?;
     check_address(&arguments, &tokens)?;
     let listen = arguments.listen;
-    let mut options = ChatServerOptions::default().with_hosts(arguments.host_names.clone());
+    let mut options = ChatServerOptions::default()
+        .with_hosts(arguments.host_names.clone())
+        .with_continued_conversations(arguments.continue_conversations);
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
     }

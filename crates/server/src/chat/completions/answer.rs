@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use super::error::error_json;
-use super::messages::SEPARATOR;
+use super::exchanges::SEPARATOR;
 use crate::chat::api::Api;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;

@@ -5,9 +5,6 @@ use serde_json::Value;
 
 use crate::chat::problem::Problem;
 
-/// The text between two parts of one answer.
-pub(crate) const SEPARATOR: &str = "\n\n";
-
 /// The messages of a request: the earlier ones, and the one to answer.
 pub(crate) struct Conversation {
     pub(crate) earlier: Vec<ChatMessage>,
@@ -25,7 +22,7 @@ pub(crate) fn conversation(messages: &[Value]) -> Result<Conversation, Problem> 
     for (at, message) in messages.iter().enumerate() {
         let message =
             parse(message).map_err(|cause| Problem::invalid(format!("messages[{at}]: {cause}")))?;
-        parsed.push(message);
+        parsed.extend(message);
     }
     match parsed.pop() {
         Some(message) if message.role == Role::User => Ok(Conversation {
@@ -38,9 +35,13 @@ pub(crate) fn conversation(messages: &[Value]) -> Result<Conversation, Problem> 
     }
 }
 
-fn parse(message: &Value) -> Result<ChatMessage, String> {
+/// Parses a message; `None` for an answer without content, as of a waiting turn.
+fn parse(message: &Value) -> Result<Option<ChatMessage>, String> {
     let role = message.get("role").and_then(Value::as_str);
-    let content = content(message.get("content"))?;
+    let content = match (role, message.get("content")) {
+        (Some("assistant"), None | Some(Value::Null)) => Content::Absent,
+        (_, given) => content(given)?,
+    };
     let message = match role {
         Some("user" | "system" | "developer") => ChatMessage::user(content),
         Some("assistant") => {
@@ -48,13 +49,16 @@ fn parse(message: &Value) -> Result<ChatMessage, String> {
             if calls.is_some_and(|calls| !calls.is_empty()) {
                 return Err("`tool_calls` are not accepted: the server runs the tools".to_owned());
             }
+            if content.is_empty() {
+                return Ok(None);
+            }
             ChatMessage::assistant(content)
         }
         Some(role) => return Err(format!("the role `{role}` is not accepted")),
         None => return Err("`role` is missing".to_owned()),
     };
     message.validate().map_err(|error| error.to_string())?;
-    Ok(message)
+    Ok(Some(message))
 }
 
 fn content(content: Option<&Value>) -> Result<Content, String> {
@@ -105,57 +109,10 @@ pub(crate) fn image(url: &str, detail: Option<&str>) -> ContentBlock {
     }
 }
 
-/// Returns the exchanges of a history as a client has received them.
-///
-/// The texts of one answer are joined; calls of tools and their results are omitted. Each exchange
-/// has the number of stored messages up to its end.
-pub(crate) fn exchanges(messages: &[ChatMessage]) -> Vec<(usize, Role, String)> {
-    let mut exchanges: Vec<(usize, Role, String)> = Vec::new();
-    for (at, message) in messages.iter().enumerate() {
-        let text = message.text();
-        match message.role {
-            Role::User => exchanges.push((at + 1, Role::User, text)),
-            Role::Assistant if !text.is_empty() => match exchanges.last_mut() {
-                Some((end, Role::Assistant, whole)) => {
-                    *end = at + 1;
-                    whole.push_str(SEPARATOR);
-                    whole.push_str(&text);
-                }
-                _ => exchanges.push((at + 1, Role::Assistant, text)),
-            },
-            _ => {
-                if let Some((end, Role::Assistant, _)) = exchanges.last_mut() {
-                    *end = at + 1;
-                }
-            }
-        }
-    }
-    exchanges
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logue_message::ToolCall;
     use serde_json::json;
-
-    #[test]
-    fn exchanges_join_the_texts_of_an_answer() {
-        let call = ToolCall::new("c1", "work", "{}");
-        let messages = [
-            ChatMessage::user("go"),
-            ChatMessage::assistant("first").with_tool_calls(vec![call]),
-            ChatMessage::tool("c1", "done"),
-            ChatMessage::assistant("second"),
-            ChatMessage::user("again"),
-        ];
-        let expected = vec![
-            (1, Role::User, "go".to_owned()),
-            (4, Role::Assistant, "first\n\nsecond".to_owned()),
-            (5, Role::User, "again".to_owned()),
-        ];
-        assert_eq!(exchanges(&messages), expected);
-    }
 
     #[test]
     fn instructions_of_a_client_have_the_rank_of_a_user() {

@@ -1,12 +1,14 @@
 //! The OpenAI-compatible endpoint: agents as models of Chat Completions.
 //!
-//! A request is stateless unless `X-Logue-Session` names a session. The session then contains the
-//! conversation: a request with only a new message continues it, and so does one whose earlier
-//! messages are the session's. Any other request continues in a new session, whose name the response
-//! states.
+//! A request is stateless unless `X-Logue-Session` names a session, or the server continues
+//! conversations. The session then contains the conversation: a request with only a new message
+//! continues a named one, and one whose earlier messages are the session's continues it. Any other
+//! request continues in a new session, whose name the response states.
 
 mod answer;
 mod error;
+mod exchanges;
+mod history_index;
 mod messages;
 mod sessions;
 
@@ -20,10 +22,11 @@ use serde_json::{Value, json};
 
 use self::answer::{Answer, AnswerStream};
 pub(crate) use self::error::{OpenAiError, error_json};
+pub(crate) use self::history_index::HistoryIndex;
 pub(crate) use self::messages::image;
 use self::messages::{Conversation, conversation};
 pub(crate) use self::sessions::create_seeded;
-use self::sessions::{Place, continued, stateless};
+use self::sessions::{Place, matched, named, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
 use crate::chat::problem::Problem;
@@ -97,12 +100,14 @@ pub(crate) async fn create(
             Some(name.ok_or_else(invalid)?.to_owned())
         }
     };
-    let (stream, place) = match session {
-        None => (
-            stateless(&api, &caller, &request.model, conversation).await?,
+    let agent = &request.model;
+    let (stream, place) = match (session, &api.histories) {
+        (None, None) => (
+            stateless(&api, &caller, agent, conversation).await?,
             Place::default(),
         ),
-        Some(session) => continued(&api, &caller, &request.model, &session, conversation).await?,
+        (None, Some(index)) => matched(&api, &caller, agent, index, conversation).await?,
+        (Some(session), _) => named(&api, &caller, agent, &session, conversation).await?,
     };
     let answer = Answer {
         id: format!("chatcmpl-{}", api.turns.ids.new_id()),

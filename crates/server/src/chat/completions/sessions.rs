@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use logue_harness::chat::{BranchPoint, SendOptions, fork_session};
-use logue_harness::store::{MemoryStore, SessionFork, SharedStore};
+use axum::http::StatusCode;
+use logue_harness::chat::{BranchPoint, ChatTurnOutcome, SendOptions, fork_session};
+use logue_harness::store::{MemoryStore, SessionFork, SessionInfo, SharedStore};
 use logue_message::{ChatMessage, Role};
 
 use super::answer::AnswerStream;
-use super::messages::{Conversation, exchanges};
+use super::exchanges::{Exchange, exchanges};
+use super::history_index::{HistoryIndex, history};
+use super::messages::Conversation;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
+use crate::chat::owner::{is_owner, owner_of, record_owner};
 use crate::chat::problem::Problem;
 use crate::chat::turn_span::TurnSpan;
-use crate::chat::turns::TurnOrigin;
+use crate::chat::turns::{RunningTurn, TurnOrigin};
 
 /// The session of a stateless request.
 const STATELESS: &str = "completion";
@@ -32,6 +37,24 @@ impl Default for Place {
             how: "stateless",
         }
     }
+}
+
+impl Place {
+    fn new(session: &str, how: &'static str) -> Self {
+        Self {
+            session: Some(session.to_owned()),
+            how,
+        }
+    }
+}
+
+/// A session whose history begins with the earlier messages of a request.
+struct Beginning {
+    info: SessionInfo,
+    /// The number of messages up to there.
+    end: u64,
+    /// Whether it is the whole history.
+    is_whole: bool,
 }
 
 /// Runs a turn of which nothing is kept.
@@ -62,102 +85,225 @@ pub(crate) async fn stateless(
     Ok(AnswerStream::of_turn(stream, (meter, permit)))
 }
 
-/// Runs a turn of a session, or of a copy if earlier messages differ.
+/// Runs a turn of a named session, or of a copy if earlier messages differ.
 ///
 /// # Errors
 /// Returns a problem if the session belongs to others, or the agent cannot be prepared.
-pub(crate) async fn continued(
+pub(crate) async fn named(
     api: &Api,
     caller: &Caller,
     agent: &str,
     session: &str,
     conversation: Conversation,
 ) -> Result<(AnswerStream, Place), Problem> {
+    let turn = Turn {
+        api,
+        caller,
+        agent,
+        message: conversation.message,
+    };
     let known = api.known_session(caller, session).await?;
-    if let Some((_, own)) = &known
-        && own != agent
-    {
-        let detail = format!("session `{session}` belongs to the agent `{own}`");
-        return Err(Problem::new(
-            axum::http::StatusCode::CONFLICT,
-            "agent_differs",
-            detail,
-        ));
+    let Some((info, own)) = known else {
+        return turn.begun(session, &conversation.earlier, "created").await;
+    };
+    if owner_of(&info).is_some() && !is_owner(caller, &info) {
+        return Err(Problem::unknown_session(session));
     }
-    let permit = api.limits.permit(caller, agent)?;
-    let place = match known {
-        None if conversation.earlier.is_empty() => Place {
-            session: Some(session.to_owned()),
-            how: "created",
-        },
-        None => {
-            create_seeded(api, agent, session, &conversation.earlier).await?;
-            Place {
-                session: Some(session.to_owned()),
-                how: "created",
-            }
-        }
-        Some(_) => place_of(api, session, agent, &conversation).await?,
-    };
-    let own = place.session.clone().unwrap_or_default();
-    let is_new = place.how == "created" && conversation.earlier.is_empty();
-    let named = is_new.then_some(agent);
-    let chat = api.turns.host.chat(&own, named).await?;
-    let message = chat.chat.redacted(conversation.message);
-    let origin = TurnOrigin::message(message.clone()).with_permit(permit);
-    let id = own.clone();
-    let turn = api.turns.start(&own, chat, origin, move |chat| {
-        chat.chat
-            .send_streaming_with(&id, message, SendOptions::new())
-    });
-    let stream = AnswerStream::of_session(api, &own, turn.await?);
-    Ok((stream, place))
-}
-
-/// Returns the session in which a request continues a known one.
-async fn place_of(
-    api: &Api,
-    session: &str,
-    agent: &str,
-    conversation: &Conversation,
-) -> Result<Place, Problem> {
-    let appended = Place {
-        session: Some(session.to_owned()),
-        how: "appended",
-    };
+    if own != agent {
+        let detail = format!("session `{session}` belongs to the agent `{own}`");
+        return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
+    }
     // The client leaves the conversation to the session.
     if conversation.earlier.is_empty() {
-        return Ok(appended);
+        let permit = turn.permit()?;
+        let running = turn.send(session, None, SendOptions::new(), permit).await?;
+        return Ok(turn.answer(running, Place::new(session, "appended")));
     }
-    let stored = api.store().history(session, 0, usize::MAX >> 1).await?;
-    let stored: Vec<ChatMessage> = stored
-        .iter()
-        .filter_map(|message| ChatMessage::from_json(message).ok())
-        .collect();
-    let own = exchanges(&stored);
-    let given = exchanges(&conversation.earlier);
-    let same = own.iter().zip(&given);
-    let same = same
-        .take_while(|(own, given)| (own.1, &own.2) == (given.1, &given.2))
-        .count();
-    if same == given.len() && same == own.len() {
-        return Ok(appended);
+    let chat = api.turns.host.chat(session, None).await?;
+    let earlier = conversation.earlier.into_iter();
+    let earlier: Vec<_> = earlier.map(|message| chat.chat.redacted(message)).collect();
+    let beginning = beginning(api, info, &exchanges(&earlier)).await?;
+    turn.continued(beginning.as_slice(), &earlier).await
+}
+
+/// Runs a turn of the session whose history a request repeats, or a new one.
+///
+/// # Errors
+/// Returns a problem if the agent cannot be prepared or the store fails.
+pub(crate) async fn matched(
+    api: &Api,
+    caller: &Caller,
+    agent: &str,
+    index: &HistoryIndex,
+    conversation: Conversation,
+) -> Result<(AnswerStream, Place), Problem> {
+    let turn = Turn {
+        api,
+        caller,
+        agent,
+        message: conversation.message,
+    };
+    let mut earlier = conversation.earlier;
+    if earlier.is_empty() {
+        let session = api.turns.ids.new_id();
+        return turn.begun(&session, &[], "created").await;
     }
-    let into = api.turns.ids.new_id();
-    let store = api.store();
-    if same == given.len() {
-        // The client continues from an earlier message.
-        let messages = own.get(same - 1).map_or(0, |(end, ..)| *end as u64);
-        let point = BranchPoint::Messages(messages);
+    let mut found = turn.beginnings(index, &earlier).await?;
+    if found.is_empty() {
+        // The store contains redacted messages.
+        let store: SharedStore = Arc::new(MemoryStore::new());
+        let host = &api.turns.host;
+        let chat = host.stateless_chat(agent, store, STATELESS).await?;
+        let redacted = earlier.iter().cloned();
+        let redacted: Vec<_> = redacted
+            .map(|message| chat.chat.redacted(message))
+            .collect();
+        if redacted != earlier {
+            earlier = redacted;
+            found = turn.beginnings(index, &earlier).await?;
+        }
+    }
+    turn.continued(&found, &earlier).await
+}
+
+/// The turn that a request asks for.
+struct Turn<'r> {
+    api: &'r Api,
+    caller: &'r Caller,
+    agent: &'r str,
+    message: ChatMessage,
+}
+
+impl Turn<'_> {
+    /// Returns the caller's sessions of the agent that begin with these messages, whole histories first.
+    async fn beginnings(
+        &self,
+        index: &HistoryIndex,
+        earlier: &[ChatMessage],
+    ) -> Result<Vec<Beginning>, Problem> {
+        let given = exchanges(earlier);
+        let owner = self.caller.token_hash.as_deref();
+        let store = &**self.api.store();
+        let mut found = Vec::new();
+        for session in index.candidates(store, owner, &given).await? {
+            let Some(info) = store.session(&session).await? else {
+                continue;
+            };
+            let own = self.api.turns.host.agent_of(&info);
+            if own.as_deref() != Some(self.agent) || !is_owner(self.caller, &info) {
+                continue;
+            }
+            found.extend(beginning(self.api, info, &given).await?);
+        }
+        found.sort_by_key(|one| std::cmp::Reverse((one.is_whole, one.info.updated_at)));
+        Ok(found)
+    }
+
+    /// Appends to a session with the same history, or continues in a new session.
+    ///
+    /// A session that another request continues meanwhile is not appended to.
+    async fn continued(
+        self,
+        found: &[Beginning],
+        earlier: &[ChatMessage],
+    ) -> Result<(AnswerStream, Place), Problem> {
+        for one in found.iter().filter(|one| one.is_whole) {
+            let session = &one.info.session;
+            let only = SendOptions::new().with_only_after(one.info.cursor);
+            let running = self.send(session, None, only, self.permit()?).await?;
+            if running.entry.is_some() {
+                return Ok(self.answer(running, Place::new(session, "appended")));
+            }
+            match running.outcome().await {
+                Some(ChatTurnOutcome::Errored(turn)) if turn.error_category == "session_busy" => {}
+                Some(ChatTurnOutcome::Errored(turn)) => return Err((&turn).into()),
+                _ => return Err(Problem::server_ends()),
+            }
+        }
+        let api = self.api;
+        let into = api.turns.ids.new_id();
+        let Some(source) = found.first() else {
+            return self.begun(&into, earlier, "forked").await;
+        };
+        let permit = self.permit()?;
+        let point = BranchPoint::Messages(source.end);
         let now = api.turns.clock.now();
-        fork_session(&**store, session, &into, point, None, now).await?;
-    } else {
-        create_seeded(api, agent, &into, &conversation.earlier).await?;
+        let source = &source.info.session;
+        fork_session(&**api.store(), source, &into, point, None, now).await?;
+        record_owner(api, self.caller, &into).await?;
+        let running = self.send(&into, None, SendOptions::new(), permit).await?;
+        Ok(self.answer(running, Place::new(&into, "forked")))
     }
-    Ok(Place {
-        session: Some(into),
-        how: "forked",
-    })
+
+    /// Runs the turn in a new session that begins with these messages.
+    async fn begun(
+        self,
+        session: &str,
+        earlier: &[ChatMessage],
+        how: &'static str,
+    ) -> Result<(AnswerStream, Place), Problem> {
+        let permit = self.permit()?;
+        let mut named = Some(self.agent);
+        if !earlier.is_empty() {
+            create_seeded(self.api, self.agent, session, earlier).await?;
+            record_owner(self.api, self.caller, session).await?;
+            named = None;
+        }
+        let running = self
+            .send(session, named, SendOptions::new(), permit)
+            .await?;
+        Ok(self.answer(running, Place::new(session, how)))
+    }
+
+    /// Sends the message; `named` is the agent of a session that does not exist yet.
+    async fn send(
+        &self,
+        session: &str,
+        named: Option<&str>,
+        options: SendOptions,
+        permit: TurnPermit,
+    ) -> Result<RunningTurn, Problem> {
+        let chat = self.api.turns.host.chat(session, named).await?;
+        if named.is_some() {
+            record_owner(self.api, self.caller, session).await?;
+        }
+        let message = chat.chat.redacted(self.message.clone());
+        let origin = TurnOrigin::message(message.clone()).with_permit(permit);
+        let id = session.to_owned();
+        let turn = self.api.turns.start(session, chat, origin, move |chat| {
+            chat.chat.send_streaming_with(&id, message, options)
+        });
+        Ok(turn.await?)
+    }
+
+    fn permit(&self) -> Result<TurnPermit, Problem> {
+        self.api.limits.permit(self.caller, self.agent)
+    }
+
+    fn answer(&self, running: RunningTurn, place: Place) -> (AnswerStream, Place) {
+        let session = place.session.as_deref().unwrap_or_default();
+        (AnswerStream::of_session(self.api, session, running), place)
+    }
+}
+
+/// Returns the beginning of a session, if its messages are the given ones.
+async fn beginning(
+    api: &Api,
+    info: SessionInfo,
+    given: &[Exchange],
+) -> Result<Option<Beginning>, Problem> {
+    // A message that follows the outcome of `info` follows these messages.
+    let own = exchanges(&history(&**api.store(), &info.session).await?);
+    let mut both = own.iter().zip(given);
+    if own.len() < given.len() || !both.all(|(own, given)| own.is_same(given)) {
+        return Ok(None);
+    }
+    let last = given.len().checked_sub(1).and_then(|at| own.get(at));
+    Ok(Some(Beginning {
+        end: last.map_or(0, |last| last.end as u64),
+        is_whole: own.len() == given.len(),
+        info,
+    }))
 }
 
 /// Creates a session of an agent that begins with these messages.
@@ -172,8 +318,12 @@ pub(crate) async fn create_seeded(
 ) -> Result<(), Problem> {
     // The first session has the labels of the agent, which a copy receives.
     let source = api.turns.ids.new_id();
-    drop(api.turns.host.chat(&source, Some(agent)).await?);
-    let seeded = seed(api, api.store(), &source, session, messages).await;
+    let chat = api.turns.host.chat(&source, Some(agent)).await?;
+    let messages = messages.iter().cloned();
+    let messages: Vec<_> = messages
+        .map(|message| chat.chat.redacted(message))
+        .collect();
+    let seeded = seed(api, api.store(), &source, session, &messages).await;
     api.store().delete(&source).await?;
     seeded
 }

@@ -41,7 +41,8 @@ pub(super) fn operations() -> Vec<Operation> {
         .header(
             "X-Logue-Session",
             &json!({"type": "string", "minLength": 1}),
-            "The session that contains the conversation; stateless without it.",
+            "The session that contains the conversation; without it the request is stateless, \
+             or continues the session with its history.",
         )
         .body(
             &json!({"$ref": "#/components/schemas/ChatCompletionRequest"}),
