@@ -181,7 +181,7 @@ pub(super) async fn listen(
             let (path, body, _) = send(session);
             let text = format!(
                 "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\
-                 content-length: {}\r\n\r\n{body}",
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             let mut stream = BufReader::new(TcpStream::connect(address).await?);

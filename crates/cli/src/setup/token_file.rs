@@ -1,7 +1,7 @@
 //! The file with the access tokens of servers.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,11 +43,14 @@ impl TokenFile {
             )
             .with_help("correct the file, or remove it to revoke all tokens")
         };
-        match file_owners().check(&self.path) {
+        // The file that was checked is the one that is read.
+        let mut file = match file_owners().open_linked(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            checked => checked.map_err(|error| failed(&error))?,
-        }
-        let bytes = fs::read(&self.path).map_err(|error| failed(&error))?;
+            opened => opened.map_err(|error| failed(&error))?,
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(|error| failed(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| failed(&error))
     }
 
@@ -104,8 +107,8 @@ impl AccessTokens for TokenFile {
         let tokens = match (self.load(), &*read) {
             (Ok(tokens), _) => tokens,
             // A file that cannot be read must not open the server.
-            (Err(_), Some((_, tokens))) => tokens.clone(),
-            (Err(_), None) => vec![AccessToken::unusable()],
+            (Err(_), Some((_, tokens))) if !tokens.is_empty() => tokens.clone(),
+            (Err(_), _) => vec![AccessToken::unusable()],
         };
         *read = Some((Instant::now(), tokens.clone()));
         tokens

@@ -62,6 +62,7 @@ const OF_SERVER: &[&str] = &[
     "agent_not_found",
     "agent_repeated",
     "body_too_large",
+    "content_type_unsupported",
     "host_refused",
     "listen_failed",
     "method_not_allowed",

@@ -50,7 +50,7 @@ fn request(line: &str) -> Request {
                 let (name, value) = header.split_once(": ").unwrap();
                 request.headers.push((name.to_owned(), value.to_owned()));
             }
-            "-d" => {
+            "--json" => {
                 request.method = "POST";
                 request.body = rest.next().unwrap();
             }

@@ -17,6 +17,7 @@ mod export;
 mod gateway;
 mod hidden;
 mod history;
+mod hostile;
 mod killed;
 mod limits;
 mod metrics;
@@ -33,6 +34,7 @@ mod shared;
 mod signals;
 #[cfg(feature = "otlp")]
 mod spans;
+mod tokens;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waiting;

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
+use futures_util::StreamExt as _;
 
+use super::extract::single;
+use super::guard::{close, refused};
 use super::problem::Problem;
 
 /// The limits of a request's body.
@@ -24,26 +28,69 @@ pub(crate) async fn read_body(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let declared = parts.headers.get(header::CONTENT_LENGTH);
-    let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|length: usize| length > limits.bytes) {
-        return refused(too_large(limits));
+    match accepted(&parts, body, limits).await {
+        Ok(bytes) => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            next.run(request).await
+        }
+        Err(problem) => {
+            let mut response = refused(problem, parts.uri.path());
+            // The rest of the body is not read.
+            close(&mut response);
+            response
+        }
     }
-    let problem = match tokio::time::timeout(limits.time, to_bytes(body, limits.bytes)).await {
-        Ok(Ok(bytes)) => {
-            return next
-                .run(Request::from_parts(parts, Body::from(bytes)))
-                .await;
+}
+
+async fn accepted(parts: &Parts, body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    if !parts.method.is_safe() {
+        check_kind(&parts.headers)?;
+    }
+    if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > limits.bytes) {
+        return Err(too_large(limits));
+    }
+    let read = tokio::time::timeout(limits.time, read(body, limits));
+    read.await.unwrap_or_else(|_| {
+        let seconds = limits.time.as_secs_f64();
+        let detail = format!("the body of the request did not arrive within {seconds} s");
+        let status = StatusCode::REQUEST_TIMEOUT;
+        Err(Problem::new(status, "request_timeout", detail))
+    })
+}
+
+async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
+    let mut parts = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.next().await {
+        let incomplete = |_| Problem::invalid("the body of the request is incomplete");
+        let part = part.map_err(incomplete)?;
+        if part.len() > limits.bytes - bytes.len() {
+            return Err(too_large(limits));
         }
-        Ok(Err(error)) if error.to_string().contains("limit") => too_large(limits),
-        Ok(Err(_)) => Problem::invalid("the body of the request is incomplete"),
-        Err(_) => {
-            let seconds = limits.time.as_secs_f64();
-            let detail = format!("the body of the request did not arrive within {seconds} s");
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
-        }
-    };
-    refused(problem)
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes.into())
+}
+
+/// Refuses a body that is not JSON.
+///
+/// A page of another origin can send other types, such as a form, without a question of the browser.
+fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = single(headers, header::CONTENT_TYPE.as_str())?.unwrap_or_default();
+    let name = kind.split(';').next().unwrap_or_default().trim();
+    let name = name.to_ascii_lowercase();
+    let is_json =
+        name == "application/json" || name.starts_with("application/") && name.ends_with("+json");
+    if is_json {
+        return Ok(());
+    }
+    let detail = format!("the type of the body is `{kind}`, not `application/json`");
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Err(Problem::new(status, "content_type_unsupported", detail)
+        .with_help("send JSON with `Content-Type: application/json`"))
 }
 
 fn too_large(limits: BodyLimits) -> Problem {
@@ -52,14 +99,6 @@ fn too_large(limits: BodyLimits) -> Problem {
         limits.bytes
     );
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
-}
-
-/// The rest of the body is not read, so that the connection ends.
-fn refused(problem: Problem) -> Response {
-    let mut response = problem.into_response();
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(header::CONNECTION, close);
-    response
 }
 
 #[cfg(test)]
@@ -89,8 +128,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move { axum::serve(listener, router).await });
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n");
-        let text = format!("{head}connection: close\r\n\r\n{body}");
+        let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+        let text = format!("{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}");
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
-use super::extract::{PathOf, QueryOf};
+use super::extract::{PathOf, QueryOf, single};
 use super::problem::Problem;
 use super::sse::{EventId, EventReader, EventScope};
 
@@ -37,9 +37,8 @@ pub(crate) async fn follow(
     let _live = turns.hub.live(&session);
     turns.log_outcomes(&session).await?;
     let position = turns.hub.log().position(&session).await?;
-    let given = headers.get("last-event-id");
-    let given = match given {
-        Some(value) => Some(value.to_str().unwrap_or_default().to_owned()),
+    let given = match single(&headers, "last-event-id")? {
+        Some(value) => Some(value.to_owned()),
         None => query.after,
     };
     let given = given.filter(|given| !given.is_empty());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use logue_harness::Clock;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::access::{AccessToken, AccessTokens, COOKIE, Caller};
 use super::completions::OpenAiError;
+use super::extract::single;
 use super::limits::{ClientLimits, RequestLimits, too_many};
 use super::page;
 use super::problem::Problem;
@@ -44,7 +45,9 @@ pub(crate) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match guard.caller(&request) {
+    // The rest of the connection could be another request for a proxy that prefers `Content-Length`.
+    let is_last = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let mut response = match guard.caller(&request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             let mut response = next.run(request).await;
@@ -55,12 +58,22 @@ pub(crate) async fn admit(
                 ("x-frame-options", "DENY"),
                 ("cross-origin-resource-policy", "same-origin"),
             ] {
-                headers.insert(name, axum::http::HeaderValue::from_static(value));
+                headers.insert(name, HeaderValue::from_static(value));
             }
             response
         }
         Err(problem) => refused(problem, request.uri().path()),
+    };
+    if is_last {
+        close(&mut response);
     }
+    response
+}
+
+/// Ends the connection after an answer.
+pub(crate) fn close(response: &mut Response) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
 }
 
 /// Returns the answer to a refused request in the form of its path.
@@ -129,6 +142,14 @@ impl Guard {
             return Err(Problem::new(StatusCode::FORBIDDEN, "host_refused", detail)
                 .with_help("name it with --host-name when the server starts"));
         }
+        // Proxies check the host of such a target, and this server the header.
+        if let Some(authority) = request.uri().authority()
+            && !authority.as_str().eq_ignore_ascii_case(host)
+        {
+            return Err(Problem::invalid(
+                "the target of the request names another host",
+            ));
+        }
         let origin = single(headers, header::ORIGIN.as_str())?;
         if origin.is_some_and(|origin| !is_origin_of(origin, host)) {
             let detail = "pages of other origins are not served";
@@ -141,7 +162,8 @@ impl Guard {
         // A form or an image of another page has this header in every current browser.
         let site = headers.get(SITE);
         let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
-        if is_foreign && method != Method::GET {
+        // A link of another page may lead to this one.
+        if is_foreign && (method != Method::GET || !is_public(path)) {
             let detail = "requests of other sites are not served";
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
@@ -208,8 +230,9 @@ impl Guard {
     }
 
     fn is_own_host(&self, host: &str) -> bool {
+        let mut own = self.hosts.iter();
         let name = without_port(host);
-        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+        name.is_some_and(|name| own.any(|own| own.eq_ignore_ascii_case(name)))
     }
 }
 
@@ -223,23 +246,6 @@ fn unauthorized() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
         .with_help("create one with `logue serve token create NAME`")
         .with_help("send it as `Authorization: Bearer TOKEN`")
-}
-
-/// Returns the value of a header that may occur once.
-fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Problem> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    // With several, a proxy and this server could check different ones.
-    if values.next().is_some() {
-        return Err(Problem::invalid(format!("several `{name}` headers")));
-    }
-    match first {
-        None => Ok(None),
-        Some(value) => match value.to_str() {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err(Problem::invalid(format!("invalid header `{name}`"))),
-        },
-    }
 }
 
 /// Returns the value of the page's cookie.
@@ -264,16 +270,25 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Returns the name of a host without its port.
-fn without_port(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split_once(']').map_or(rest, |(name, _)| name);
-    }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
+/// Returns the name of a host without its port; `None` if it is malformed.
+fn without_port(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (name, rest) = rest.split_once(']')?;
+            let port = rest.strip_prefix(':');
+            (name, port.or_else(|| rest.is_empty().then_some(""))?)
+        }
+        None => host.split_once(':').unwrap_or((host, "")),
+    };
+    port.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(name)
 }
 
 /// Returns whether a page has the address that its request names.
 fn is_origin_of(origin: &str, host: &str) -> bool {
-    let address = origin.split_once("://").map(|(_, address)| address);
-    address.is_some_and(|address| address.eq_ignore_ascii_case(host))
+    let Some((scheme, address)) = origin.split_once("://") else {
+        return false;
+    };
+    matches!(scheme, "http" | "https") && address.eq_ignore_ascii_case(host)
 }

@@ -141,6 +141,53 @@ impl Drop for TurnPermit {
     }
 }
 
+/// The permits of accepted turns.
+///
+/// A client that receives an outcome may start the next turn, so that a permit ends before a task
+/// appends its outcome to the log.
+#[derive(Default)]
+pub(crate) struct HeldPermits(Mutex<Vec<(String, u64, TurnPermit)>>);
+
+/// Ends the permit of an entry when it is dropped.
+pub(crate) struct HeldPermit<'a> {
+    permits: &'a HeldPermits,
+    session: &'a str,
+    entry: u64,
+}
+
+impl HeldPermits {
+    /// Holds a permit until its entry has an outcome or the returned value ends.
+    pub(crate) fn hold<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+        permit: TurnPermit,
+    ) -> HeldPermit<'a> {
+        self.list().push((session.to_owned(), entry, permit));
+        HeldPermit {
+            permits: self,
+            session,
+            entry,
+        }
+    }
+
+    /// Ends the permits of an entry.
+    pub(crate) fn release(&self, session: &str, entry: u64) {
+        self.list()
+            .retain(|(own, number, _)| *number != entry || own != session);
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<(String, u64, TurnPermit)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HeldPermit<'_> {
+    fn drop(&mut self) {
+        self.permits.release(self.session, self.entry);
+    }
+}
+
 /// Counts one less.
 ///
 /// A name without any is removed, which bounds the table by running turns.

@@ -4,7 +4,7 @@ pub(crate) mod access;
 mod ag_ui;
 mod agents;
 pub(crate) mod api;
-mod bodies;
+pub(crate) mod bodies;
 mod branches;
 pub(crate) mod completions;
 mod events;

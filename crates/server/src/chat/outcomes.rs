@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::hub::SessionHub;
+use super::limits::HeldPermits;
 use super::public_error::public_detail;
 use super::turn_events::event_text;
 use super::visible::{visible_json, visible_waiting};
@@ -23,7 +24,7 @@ const PAGE: usize = 16;
 /// # Errors
 /// Returns an error if the store or the log fails; a later call continues.
 pub(crate) async fn log_outcomes(
-    hub: &SessionHub,
+    (hub, permits): (&SessionHub, &HeldPermits),
     store: &dyn Store,
     clock: &dyn Clock,
     session: &str,
@@ -46,6 +47,9 @@ pub(crate) async fn log_outcomes(
             },
             Err(error) => return Err(error),
         };
+        for (entry, _) in &events {
+            permits.release(session, *entry);
+        }
         let batch = EventBatch {
             progress: Some((position, next)),
             events,

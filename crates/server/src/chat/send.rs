@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
-use super::extract::PathOf;
+use super::extract::{PathOf, single};
 use super::limits::TurnPermit;
 use super::outcomes::outcome_json;
 use super::problem::Problem;
@@ -199,16 +199,10 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(key) = headers.get("idempotency-key") else {
-        return Ok(None);
-    };
-    let key = key
-        .to_str()
-        .ok()
-        .filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
-    match key {
-        Some(key) => Ok(Some(key.to_owned())),
-        None => Err(Problem::invalid(format!(
+    match single(headers, "idempotency-key")? {
+        None => Ok(None),
+        Some(key) if !key.is_empty() && key.len() <= MAX_KEY => Ok(Some(key.to_owned())),
+        Some(_) => Err(Problem::invalid(format!(
             "`Idempotency-Key` has 1 to {MAX_KEY} visible ASCII characters"
         ))),
     }

@@ -34,6 +34,9 @@ use super::trace_context::carry_trace;
 use super::turns::Turns;
 use crate::metrics::count_request;
 
+/// The size limit of the head of a request, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+
 /// Limits of a chat server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -264,7 +267,8 @@ impl Connections {
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(self.header_timeout)
-                .max_buf_size(64 * 1024)
+                .max_buf_size(MAX_HEAD)
+                .max_header_size(MAX_HEAD)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = self.graceful.watch(connection);
             tokio::spawn(async move {

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::host::{ChatHost, SessionChat};
 use super::hub::SessionHub;
-use super::limits::TurnPermit;
+use super::limits::{HeldPermits, TurnPermit};
 use super::locks::SessionLocks;
 use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
@@ -34,6 +34,8 @@ pub(crate) struct Turns {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) locks: SessionLocks,
     pub(crate) measures: Arc<Measures>,
+    /// The permits of running turns.
+    permits: HeldPermits,
     /// The number of running turns.
     running: watch::Sender<usize>,
     /// The stops of running turns, with their sessions.
@@ -99,6 +101,7 @@ impl Turns {
             ids,
             locks: SessionLocks::default(),
             measures: Arc::default(),
+            permits: HeldPermits::default(),
             running: watch::Sender::new(0),
             stops: std::sync::Mutex::default(),
         }
@@ -193,16 +196,20 @@ impl Turns {
         (accepted, mut meter): (oneshot::Sender<u64>, TurnMeter),
     ) -> Option<ChatTurnOutcome> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
-        let permit = origin.permit.take();
+        let mut permit = origin.permit.take();
         let span = meter.span().as_span().clone();
         let drive = async move {
+            let mut _held = None;
             while let Some(event) = stream.next().await {
+                if let ChatEvent::Accepted { entry } = event
+                    && let Some(permit) = permit.take()
+                {
+                    _held = Some(self.permits.hold(session, entry, permit));
+                }
                 if sender.send(event).is_err() {
                     break;
                 }
             }
-            // A client that receives the outcome may start the next turn.
-            drop(permit);
         };
         let log = async {
             let meter = &mut meter;
@@ -264,7 +271,8 @@ impl Turns {
     /// Appends the outcomes of a session that its log does not contain.
     pub(crate) async fn log_outcomes(&self, session: &str) -> Result<(), StoreError> {
         let store = self.host.store();
-        log_outcomes(&self.hub, &**store, &*self.clock, session).await
+        let log = (&self.hub, &self.permits);
+        log_outcomes(log, &**store, &*self.clock, session).await
     }
 
     /// Logs the acceptance of an entry, once. Returns whether its events are to be logged.

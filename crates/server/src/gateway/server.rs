@@ -16,6 +16,7 @@ use super::metrics::GatewayMetrics;
 use super::routes::routes;
 use super::state::Gateway;
 use crate::chat::access::AccessTokens;
+use crate::chat::bodies::{BodyLimits, read_body};
 use crate::chat::guard::admit;
 use crate::chat::limits::TurnLimits;
 use crate::chat::server::{Connections, guard};
@@ -91,9 +92,14 @@ impl GatewayServer {
             shutdown,
         };
         let registry = Arc::clone(gateway.metrics.registry());
+        let body = BodyLimits {
+            bytes: limits.max_body_bytes,
+            time: limits.body_timeout,
+        };
         let router = routes(Arc::new(gateway))
             .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(limits.max_body_bytes))
+            .layer(from_fn_with_state(body, read_body))
             .layer(from_fn_with_state(guard, admit))
             .layer(from_fn_with_state(registry, count_request));
         let open = Connections::new(limits);

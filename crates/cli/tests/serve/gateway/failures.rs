@@ -16,8 +16,9 @@ const DONE: &str = "<|channel|>final<|message|>done<|return|>";
 fn open(address: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
-    let head =
-        format!("POST {PATH} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n");
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
     stream
         .write_all(format!("{head}{body}").as_bytes())
         .unwrap();
@@ -159,7 +160,7 @@ fn a_large_body_is_refused() {
     let length = body.to_string().len();
     let address = &served.address;
     let head = format!(
-        "POST {PATH} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        "POST {PATH} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
     // The server may answer before it has read the body.

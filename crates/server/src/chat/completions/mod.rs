@@ -29,6 +29,7 @@ pub(crate) use self::sessions::create_seeded;
 use self::sessions::{Place, matched, named, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
+use crate::chat::extract::single;
 use crate::chat::problem::Problem;
 use crate::chat::send::unknown_agent;
 
@@ -92,13 +93,9 @@ pub(crate) async fn create(
     if !is_known || !caller.may_use(&request.model) {
         return Err(unknown_agent(&api, &caller, &request.model).into());
     }
-    let session = match headers.get(SESSION) {
-        None => None,
-        Some(name) => {
-            let name = name.to_str().ok().filter(|name| !name.is_empty());
-            let invalid = || Problem::invalid(format!("invalid header `{SESSION}`"));
-            Some(name.ok_or_else(invalid)?.to_owned())
-        }
+    let session = match single(&headers, SESSION)? {
+        Some("") => return Err(Problem::invalid(format!("invalid header `{SESSION}`")).into()),
+        name => name.map(str::to_owned),
     };
     let agent = &request.model;
     let (stream, place) = match (session, &api.histories) {

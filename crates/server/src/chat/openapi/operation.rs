@@ -74,6 +74,9 @@ impl Operation {
         for (status, code) in EVERY {
             new = new.problem(status, code);
         }
+        if method != "get" {
+            new = new.problem(415, "content_type_unsupported");
+        }
         for name in path.split('/').filter_map(|part| part.strip_prefix('{')) {
             let name = name.trim_end_matches('}');
             new.parameters
