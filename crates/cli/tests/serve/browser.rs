@@ -33,17 +33,20 @@ pub(crate) struct Tab {
     session: String,
 }
 
-/// Returns the browser's program: `LOGUE_CHROMIUM`, or the first one that is installed.
+/// Returns the browser's program: `LOGUE_CHROMIUM`, the first one on the path, or the one that
+/// `testing/testkit/chromium/fetch` has unpacked.
 fn program() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("LOGUE_CHROMIUM") {
         return Some(named.into());
     }
-    let known = [
-        "/usr/bin/chromium",
-        "/usr/bin/chromium-browser",
-        "/usr/bin/google-chrome",
-    ];
-    known.iter().map(PathBuf::from).find(|path| path.exists())
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let installed = std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|program| program.is_file());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let unpacked = root.join("testing/testkit/chromium/.cache/chromium");
+    installed.or_else(|| unpacked.is_file().then_some(unpacked))
 }
 
 impl Browser {
@@ -51,7 +54,7 @@ impl Browser {
     #[expect(clippy::print_stdout, reason = "a skipped test is reported")]
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
-            println!("SKIPPED: no Chromium; install it, or name it by LOGUE_CHROMIUM");
+            println!("SKIPPED: Chromium is not installed; run testing/testkit/chromium/fetch");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
