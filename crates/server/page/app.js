@@ -35,10 +35,15 @@ class App {
   }
 
   async start() {
-    this.agents = (await get("agents")).agents;
-    this.composer.offer(this.agents);
-    this.sidebar.later(0);
+    // A session is readable before the lists are.
     this.route();
+    const agents = get("agents");
+    await this.conversation?.isRead;
+    this.sidebar.later(0);
+    this.agents = (await agents).agents;
+    this.composer.offer(this.agents);
+    if (this.conversation) this.composer.agent.hidden = true;
+    else this.welcome();
   }
 
   stop() {
@@ -77,12 +82,13 @@ class App {
     this.conversation?.close();
     this.conversation = null;
     this.sidebar.select(id || null);
-    this.composer.open(id);
-    this.composer.running(false);
     this.tools.replaceChildren();
     this.connected(true);
+    this.composer.running(false);
+    // The requests of a session begin before its layout.
     if (id) this.show(id);
     else this.welcome();
+    this.composer.open(id);
     if (matchMedia("(min-width: 761px)").matches) this.composer.field.focus({ preventScroll: true });
   }
 
@@ -116,7 +122,7 @@ class App {
     });
     this.tools.replaceChildren(...this.conversation.tools());
     this.stage.replaceChildren(this.conversation.element);
-    this.conversation.open();
+    this.conversation.isRead = this.conversation.open();
   }
 
   retitle(title) {

@@ -23,6 +23,7 @@ export class Conversation {
       rerun: (item) => this.rerun(item),
     };
     this.history = new Transcript(id, actions);
+    this.history.isDebug = Boolean(me.debug_view && me.isDebugging);
     this.live = new LiveTurns(this.history, actions);
     this.approvals = new Map();
     this.waiting = el("div", { class: "approvals" });
@@ -48,8 +49,10 @@ export class Conversation {
   async open() {
     let info;
     try {
-      info = await get(session(this.id));
-      await this.history.showEnd(info.messages);
+      const shown = this.history.showEnd();
+      [info] = await Promise.all([get(session(this.id)), shown]);
+      // The messages may have been read before the session.
+      await this.history.extend(info.messages);
     } catch (error) {
       if (this.isClosed) return;
       if (error instanceof TypeError || error.status >= 500) {
@@ -212,7 +215,7 @@ export class Conversation {
   }
 
   async toEnd() {
-    if (!this.history.isAtEnd) await this.history.showEnd(this.history.total);
+    if (!this.history.isAtEnd) await this.history.showEnd();
     this.isFollowing = true;
     this.live.element.hidden = false;
     this.down();
@@ -322,12 +325,31 @@ export class Conversation {
       })));
   }
 
+  /** Returns the switch of the debug view. */
+  debugSwitch() {
+    const button = iconButton("eye", "Show hidden messages", async () => {
+      this.me.isDebugging = !this.me.isDebugging;
+      this.history.isDebug = this.me.isDebugging;
+      show();
+      await this.history.showEnd().catch((error) => toast(errorText(error), "bad"));
+      this.refreshSignals();
+      this.down();
+    }, { class: "icon-button debug-switch" });
+    const show = () => {
+      button.setAttribute("aria-pressed", String(Boolean(this.me.isDebugging)));
+      this.element.classList.toggle("debugging", Boolean(this.me.isDebugging));
+    };
+    show();
+    return button;
+  }
+
   /** Returns the buttons of the session. */
   tools() {
     const save = iconButton("export", "Save the session as a file", () => this.export());
-    if (!this.me.scopes.includes("send")) return [save];
+    const first = this.me.debug_view ? [this.debugSwitch(), save] : [save];
+    if (!this.me.scopes.includes("send")) return first;
     return [
-      save,
+      ...first,
       iconButton("fork", "Continue in a copy of the session", () => this.fork(this.history.total)),
       iconButton("trash", "Delete the session", () => this.remove()),
     ];

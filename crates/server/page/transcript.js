@@ -1,12 +1,14 @@
 // The history of a session: a window of its messages, which moves when a person scrolls.
 
 import { get, session } from "./api.js";
-import { copyText, el, iconButton } from "./dom.js";
+import { copyText, el, exactText, icon, iconButton } from "./dom.js";
 import { render } from "./nodes.js";
 import { ToolCard, pictures } from "./tools.js";
 
 /** The number of messages that are loaded at once. */
 const PAGE = 60;
+/** The number of messages that are shown first. */
+const FIRST = 24;
 /** The most messages that have elements. */
 const MOST = 180;
 /** The name of the author of messages that only list pending calls. */
@@ -17,6 +19,8 @@ export class Transcript {
   constructor(id, actions) {
     this.id = id;
     this.actions = actions;
+    /** Whether hidden messages are shown, which the server allows some logins. */
+    this.isDebug = false;
     this.items = [];
     this.start = 0;
     this.end = 0;
@@ -31,12 +35,9 @@ export class Transcript {
     return this.end >= this.total;
   }
 
-  /** Shows the last messages. */
-  showEnd(total) {
-    return this.enqueue(async () => {
-      const page = await this.page(total);
-      this.replace(page, total);
-    });
+  /** Shows the last messages; earlier ones are loaded when they are near. */
+  showEnd() {
+    return this.enqueue(async () => this.replace(await this.page(undefined, FIRST)));
   }
 
   /** Adds messages up to a position of the history. */
@@ -47,7 +48,7 @@ export class Transcript {
         return;
       }
       if (to - this.end > MOST) {
-        this.replace(await this.page(to), to);
+        this.replace(await this.page(to));
         return;
       }
       while (this.end < to) {
@@ -88,16 +89,18 @@ export class Transcript {
   }
 
   page(before, limit = PAGE) {
-    return get(session(this.id, `/messages?form=nodes&before=${before}&limit=${limit}`));
+    const view = this.isDebug ? "&view=debug" : "";
+    const end = before === undefined ? "" : `&before=${before}`;
+    return get(session(this.id, `/messages?form=nodes&limit=${limit}${end}${view}`));
   }
 
-  replace(page, total) {
+  replace(page) {
     this.items = [];
     this.cards.clear();
     this.list.replaceChildren();
     this.start = page.from;
     this.end = page.from;
-    this.total = Math.max(total, page.to);
+    this.total = page.to;
     this.add(page);
   }
 
@@ -148,6 +151,7 @@ export class Transcript {
   build(item, cards) {
     const { message } = item;
     if (message.name === APPROVAL) return null;
+    if (message.role === "system") return hiddenPart(message.authority ?? "system", textOf(message), "article");
     if (message.role === "user") return this.user(item);
     if (message.role === "tool") {
       let card = cards.get(message.tool_call_id);
@@ -161,7 +165,7 @@ export class Transcript {
 
   result(card, item) {
     const text = textOf(item.message);
-    card.finish(text, { ok: !isFailure(item.message, text), content: item.message.content });
+    card.finish(text, { ok: !isFailure(item.message, text), content: item.message.content, milliseconds: item.milliseconds });
   }
 
   user(item) {
@@ -178,7 +182,7 @@ export class Transcript {
 /** Creates the element of an answer, and the cards of its calls. */
 export function assistant(item, cards, actions) {
   const text = textOf(item.message);
-  const parts = [];
+  const parts = reasoningOf(item.message).map((thought) => hiddenPart("reasoning", thought, "div"));
   if (text) parts.push(el("div", { class: "prose", dir: "auto" }, item.nodes ? render(item.nodes) : el("p", { class: "plain" }, text)));
   for (const call of item.message.tool_calls ?? []) {
     const card = new ToolCard(call);
@@ -198,6 +202,19 @@ export function assistant(item, cards, actions) {
 export function textOf(message) {
   if (typeof message.content === "string") return message.content;
   return (message.content ?? []).filter((block) => block.type === "text").map((block) => block.text).join("\n");
+}
+
+/** Returns the reasoning of a message; only the debug view contains any. */
+function reasoningOf(message) {
+  if (!Array.isArray(message.content)) return [];
+  const blocks = message.content.filter((block) => block.type === "thinking" || block.type === "redacted_thinking");
+  return blocks.map((block) => block.text || "Only the provider can read this reasoning.");
+}
+
+/** Creates the element of something that other readers do not receive. */
+function hiddenPart(kind, text, tag) {
+  return el(tag, { class: "hidden-part", "aria-label": `Hidden: ${kind}` },
+    el("p", { class: "hidden-label" }, icon("eye"), `Hidden · ${kind}`), el("div", { class: "hidden-text", dir: "auto" }, exactText(text)));
 }
 
 function isFailure(message, text) {

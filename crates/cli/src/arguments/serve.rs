@@ -63,6 +63,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) continue_conversations: bool,
 
+    /// Let tokens with the scope `debug` read reasoning and instructions
+    #[arg(long, hide_short_help = true)]
+    pub(crate) debug_view: bool,
+
     /// Allow, ask about or deny calls of a tool (`*`: all others)
     #[arg(long = "permission", value_name = "TOOL=RULE")]
     pub(crate) permissions: Vec<PermissionRule>,

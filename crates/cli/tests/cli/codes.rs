@@ -63,6 +63,7 @@ const OF_SERVER: &[&str] = &[
     "agent_repeated",
     "body_too_large",
     "content_type_unsupported",
+    "debug_view_disabled",
     "host_refused",
     "listen_failed",
     "method_not_allowed",

@@ -116,6 +116,8 @@ fn readings(served: &Served) -> Vec<(String, String)> {
         paths.push(format!("{path}/messages"));
         // What the web page reads.
         paths.push(format!("{path}/messages?form=nodes"));
+        // The server was started without its debug view.
+        paths.push(format!("{path}/messages?view=debug"));
         for form in ["chatmd", "openchatml", "json"] {
             paths.push(format!("{path}/export?form={form}"));
         }

@@ -11,6 +11,7 @@ mod collector;
 mod completions;
 mod continued;
 mod cuts;
+mod debug_view;
 mod documented;
 mod erased;
 mod export;

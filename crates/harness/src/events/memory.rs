@@ -151,6 +151,23 @@ impl EventLog for MemoryEventLog {
         Box::pin(async move { Ok(page.unwrap_or_default()) })
     }
 
+    fn latest<'a>(
+        &'a self,
+        session: &'a str,
+        beginnings: &'a [&'a str],
+        limit: usize,
+    ) -> StoreResult<'a, Vec<LoggedEvent>> {
+        let is_meant = |text: &str| beginnings.iter().any(|begin| text.starts_with(begin));
+        let logs = self.lock();
+        let log = logs.sessions.get(session);
+        let events = log.into_iter().flat_map(|log| log.events.iter().rev());
+        let events = events.map(|(_, event)| event);
+        let found = events.filter(|event| is_meant(&event.text)).take(limit);
+        let mut found: Vec<LoggedEvent> = found.cloned().collect();
+        found.reverse();
+        Box::pin(async move { Ok(found) })
+    }
+
     fn first_after_entry<'a>(
         &'a self,
         session: &'a str,

@@ -126,6 +126,14 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> StoreResult<'a, EventPage>;
 
+    /// Returns the last `limit` events whose texts begin with one of these, in order.
+    fn latest<'a>(
+        &'a self,
+        session: &'a str,
+        beginnings: &'a [&'a str],
+        limit: usize,
+    ) -> StoreResult<'a, Vec<LoggedEvent>>;
+
     /// Returns the number of the first event of the entries after `entry`.
     fn first_after_entry<'a>(
         &'a self,

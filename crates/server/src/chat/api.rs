@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -23,6 +22,8 @@ pub(crate) struct Api {
     pub(crate) histories: Option<Arc<HistoryIndex>>,
     /// Becomes true at the end of the server.
     pub(crate) shutdown: watch::Receiver<bool>,
+    /// Whether the server has a debug view.
+    pub(crate) has_debug_view: bool,
 }
 
 impl Api {
@@ -65,8 +66,7 @@ pub(crate) fn require(caller: &Caller, scope: TokenScope) -> Result<(), Problem>
     if caller.has(scope) {
         return Ok(());
     }
-    let detail = format!("the token has no scope `{scope}`");
-    Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail))
+    Err(Problem::scope_missing(scope))
 }
 
 /// Parses the JSON body of a request; an empty one is `{}`.

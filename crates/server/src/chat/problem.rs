@@ -8,6 +8,7 @@ use logue_harness::chat::{BranchError, ErroredTurn, RetryError, SignalError};
 use logue_harness::store::StoreError;
 use serde_json::{Value, json};
 
+use super::access::TokenScope;
 use super::public_error::public_detail;
 use crate::metrics::ProblemCode;
 
@@ -44,6 +45,11 @@ impl Problem {
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "request_invalid", detail)
+    }
+
+    pub(crate) fn scope_missing(scope: TokenScope) -> Self {
+        let detail = format!("the token has no scope `{scope}`");
+        Self::new(StatusCode::FORBIDDEN, "scope_missing", detail)
     }
 
     /// Returns the problem of a request that the end of the server cuts off.

@@ -61,6 +61,8 @@ pub struct ChatServerOptions {
     pub limits: ClientLimits,
     /// Whether Chat Completions without a named session continue the one with their history.
     pub continues_conversations: bool,
+    /// Whether tokens of the scope `debug` read hidden messages.
+    pub debug_view: bool,
 }
 
 impl Default for ChatServerOptions {
@@ -76,6 +78,7 @@ impl Default for ChatServerOptions {
             event_age: Duration::from_hours(24),
             limits: ClientLimits::default(),
             continues_conversations: false,
+            debug_view: false,
         }
     }
 }
@@ -106,6 +109,15 @@ impl ChatServerOptions {
     #[must_use]
     pub const fn with_continued_conversations(mut self, continues: bool) -> Self {
         self.continues_conversations = continues;
+        self
+    }
+
+    /// Sets whether tokens of the scope `debug` read hidden messages.
+    ///
+    /// On a loopback address without tokens, every client may.
+    #[must_use]
+    pub fn with_debug_view(mut self, debug_view: bool) -> Self {
+        self.debug_view = debug_view;
         self
     }
 
@@ -170,6 +182,7 @@ impl ChatServer {
             limits: TurnLimits::new(self.options.limits.clone()),
             histories: self.options.continues_conversations.then(Arc::default),
             shutdown,
+            has_debug_view: self.options.debug_view,
         };
         let limits = BodyLimits {
             bytes: self.options.max_body_bytes,

@@ -13,7 +13,7 @@ use super::extract::{PathOf, QueryOf};
 use super::page;
 use super::problem::Problem;
 use super::sse::EventId;
-use super::visible::{visible_json, visible_suspension};
+use super::visible::{DebugView, MessageView, visible_suspension};
 
 /// The default number of sessions or messages of a page.
 const PAGE: usize = 100;
@@ -46,6 +46,9 @@ pub(crate) struct PageQuery {
     /// The form of the messages; JSON by default.
     #[serde(default)]
     form: MessagesForm,
+    /// The part of the messages; the visible one by default.
+    #[serde(default)]
+    view: MessagesView,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -55,6 +58,14 @@ enum MessagesForm {
     Json,
     /// With the position of each message, and the nodes of its Markdown.
     Nodes,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MessagesView {
+    #[default]
+    Visible,
+    Debug,
 }
 
 /// `GET /v1/sessions`
@@ -139,14 +150,22 @@ pub(crate) async fn messages(
 ) -> Result<Json<Value>, Problem> {
     require(&caller, TokenScope::Read)?;
     let (info, _) = api.session(&caller, &session).await?;
+    let view = match query.view {
+        MessagesView::Visible => MessageView::Visible,
+        MessagesView::Debug => MessageView::Debug(DebugView::of(&caller, api.has_debug_view)?),
+    };
     let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let to = query.before.unwrap_or(info.seq).min(info.seq);
     let from = to.saturating_sub(limit as u64);
     let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
     let stored = api.store().history(&session, from, count).await?;
     let messages = match query.form {
-        MessagesForm::Json => visible_json(&stored),
-        MessagesForm::Nodes => page::shown_messages(from, &stored),
+        MessagesForm::Json => view.json(&stored),
+        MessagesForm::Nodes => {
+            let mut shown = page::shown_messages(view, from, &stored);
+            page::add_times(&api, &session, &mut shown).await?;
+            shown
+        }
     };
     Ok(Json(json!({"from": from, "to": to, "messages": messages})))
 }

@@ -1,14 +1,90 @@
 //! The part of messages and signals that clients receive.
 //!
 //! Reasoning, and messages of the roles `system` and `developer`, are hidden (OpenChatML 2.2 §6).
-//! Every outlet of the server takes messages from here.
+//! Every outlet of the server takes messages from here. The debug view alone contains hidden ones:
+//! it requires a [`DebugView`].
 
+use axum::http::StatusCode;
 use logue_agent::{CONNECTION, deadline_after};
 use logue_graph::SignalDescriptor;
 use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
+
+use super::access::{Caller, TokenScope};
+use super::problem::Problem;
+
+/// The permission to read hidden messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DebugView(());
+
+impl DebugView {
+    /// Returns the permission of a caller.
+    ///
+    /// # Errors
+    /// Returns a problem if the server has no debug view, or the token no scope `debug`.
+    pub(crate) fn of(caller: &Caller, is_enabled: bool) -> Result<Self, Problem> {
+        if !is_enabled {
+            let detail = "this server has no debug view";
+            let problem = Problem::new(StatusCode::FORBIDDEN, "debug_view_disabled", detail);
+            return Err(problem.with_help("start it with --debug-view"));
+        }
+        // Without tokens, clients on the server's machine may do everything that it allows.
+        if caller.token.is_some() && !caller.has(TokenScope::Debug) {
+            return Err(Problem::scope_missing(TokenScope::Debug));
+        }
+        Ok(Self(()))
+    }
+}
+
+/// The part of stored messages that an answer contains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MessageView {
+    /// The part for every reader.
+    Visible,
+    /// Hidden messages as well.
+    Debug(DebugView),
+}
+
+impl MessageView {
+    /// Returns a message as this view has it; `None` if all is hidden.
+    pub(crate) fn message(self, message: &ChatMessage) -> Option<ChatMessage> {
+        match self {
+            Self::Visible => visible_message(message),
+            Self::Debug(DebugView(())) => Some(without_signatures(message.clone())),
+        }
+    }
+
+    /// Returns the JSON of stored messages.
+    pub(crate) fn json(self, stored: &[Value]) -> Vec<Value> {
+        let shown = stored.iter().filter_map(|message| {
+            // A message that cannot be read is hidden.
+            let message = ChatMessage::from_json(message).ok()?;
+            Some(self.message(&message)?.to_json())
+        });
+        shown.collect()
+    }
+}
+
+/// Removes the values that only the provider of a model reads.
+fn without_signatures(mut message: ChatMessage) -> ChatMessage {
+    if let Content::Blocks(blocks) = &mut message.content {
+        for block in blocks {
+            match block {
+                ContentBlock::Text { signature, .. } | ContentBlock::Thinking { signature, .. } => {
+                    *signature = None;
+                }
+                ContentBlock::RedactedThinking { data } => data.clear(),
+                _ => {}
+            }
+        }
+    }
+    for call in &mut message.tool_calls {
+        call.signature = None;
+    }
+    message
+}
 
 /// Returns the visible part of a message; `None` if all is hidden.
 pub(crate) fn visible_message(message: &ChatMessage) -> Option<ChatMessage> {
@@ -18,15 +94,8 @@ pub(crate) fn visible_message(message: &ChatMessage) -> Option<ChatMessage> {
     let mut visible = message.clone();
     if let Content::Blocks(blocks) = &mut visible.content {
         blocks.retain(|block| !block.is_reasoning());
-        for block in blocks {
-            if let ContentBlock::Text { signature, .. } = block {
-                *signature = None;
-            }
-        }
     }
-    for call in &mut visible.tool_calls {
-        call.signature = None;
-    }
+    let visible = without_signatures(visible);
     let is_empty = visible.content.is_empty() && visible.tool_calls.is_empty();
     (!is_empty || visible.role == Role::Tool).then_some(visible)
 }

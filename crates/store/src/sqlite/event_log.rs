@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use logue_harness::Timestamp;
-use logue_harness::events::{EventBatch, EventLog, EventPage, LogPosition};
+use logue_harness::events::{EventBatch, EventLog, EventPage, LogPosition, LoggedEvent};
 use logue_harness::store::{StoreError, StoreResult};
 use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::Value;
 
 use super::error::SqliteResult;
 use super::event_rows;
@@ -357,6 +358,19 @@ impl EventLog for SqliteEventLog {
         Box::pin(self.run(OpenLog::readers, move || {
             let session = session.to_owned();
             move |conn| event_rows::since(conn, &session, after, limit)
+        }))
+    }
+
+    fn latest<'a>(
+        &'a self,
+        session: &'a str,
+        beginnings: &'a [&'a str],
+        limit: usize,
+    ) -> StoreResult<'a, Vec<LoggedEvent>> {
+        Box::pin(self.run(OpenLog::readers, move || {
+            let session = session.to_owned();
+            let beginnings = Value::from(beginnings.to_vec()).to_string();
+            move |conn| event_rows::latest(conn, &session, &beginnings, limit)
         }))
     }
 

@@ -138,6 +138,31 @@ pub(super) fn since(
     })
 }
 
+/// Returns the last `limit` events that begin with one of these texts, in order.
+pub(super) fn latest(
+    conn: &Connection,
+    session: &str,
+    beginnings: &str,
+    limit: usize,
+) -> SqliteResult<Vec<LoggedEvent>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, entry, text FROM event WHERE session = ?1 AND EXISTS (
+             SELECT 1 FROM json_each(?2) WHERE substr(text, 1, length(value)) = value)
+         ORDER BY seq DESC LIMIT ?3",
+    )?;
+    let rows = statement.query_map(params![session, beginnings, limit], |row| {
+        Ok(LoggedEvent {
+            seq: unsigned(row.get(0)?),
+            entry: unsigned(row.get(1)?),
+            text: Arc::from(row.get::<_, String>(2)?),
+        })
+    })?;
+    let mut events = rows.collect::<Result<Vec<_>, _>>()?;
+    events.reverse();
+    Ok(events)
+}
+
 /// Returns the number of the first event of the entries after `entry`.
 pub(super) fn first_after_entry(
     conn: &Connection,

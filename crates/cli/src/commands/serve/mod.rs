@@ -51,7 +51,8 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     let listen = arguments.listen;
     let mut options = ChatServerOptions::default()
         .with_hosts(arguments.host_names.clone())
-        .with_continued_conversations(arguments.continue_conversations);
+        .with_continued_conversations(arguments.continue_conversations)
+        .with_debug_view(arguments.debug_view);
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
     }

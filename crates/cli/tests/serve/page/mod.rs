@@ -1,12 +1,14 @@
 //! The web page in a real browser.
 
 mod approvals;
+mod debug_view;
 mod failed;
 mod hostile;
 mod login;
 mod long;
 mod looks;
 mod restarted;
+mod times;
 
 use serde_json::{Value, json};
 use testkit::{Delivery, Gate, ModelServer, Reply, end_of_stream, text_delta};

@@ -94,11 +94,13 @@ fn sessions() -> Vec<Operation> {
             &json!({"enum": ["json", "nodes"]}),
             "`nodes` adds the position of each message and the nodes of its Markdown.",
         )
-        .answer(
-            200,
-            "The visible messages of the page.",
-            &schema("Messages"),
+        .query(
+            "view",
+            &json!({"enum": ["visible", "debug"]}),
+            "`debug` contains hidden messages; requires the scope `debug` and a server that allows it.",
         )
+        .answer(200, "The messages of the page.", &schema("Messages"))
+        .problem(403, "debug_view_disabled")
         .problem(404, "session_not_found"),
         get(
             "/v1/sessions/{session}/events",

@@ -32,8 +32,9 @@ pub(super) fn operations() -> Vec<Operation> {
         .answer(
             200,
             "The name of the token, and its scopes.",
-            &json!({"type": "object", "required": ["token", "scopes"], "properties": {
+            &json!({"type": "object", "required": ["token", "scopes", "debug_view"], "properties": {
                     "token": {"type": ["string", "null"]},
+                    "debug_view": {"type": "boolean"},
                     "scopes": {"type": "array", "items": {"type": "string"}}}}),
         ),
         get(

@@ -1,25 +1,31 @@
 //! The login of browsers: a cookie that is derived from a token.
 
 use axum::Json;
-use axum::extract::Extension;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use super::super::access::{COOKIE, Caller, TokenScope, cookie_of};
+use super::super::api::Api;
 use super::super::problem::Problem;
+use super::super::visible::DebugView;
 
 /// The time after which a browser forgets the cookie, in seconds.
 const AGE: u64 = 30 * 24 * 60 * 60;
 
 /// `GET /v1/me`: what the caller may do.
-pub(crate) async fn me(Extension(caller): Extension<Caller>) -> Json<Value> {
+pub(crate) async fn me(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Json<Value> {
     let scopes = TokenScope::ALL.into_iter();
     let scopes: Vec<&str> = scopes
         .filter(|scope| caller.has(*scope))
         .map(TokenScope::as_str)
         .collect();
-    Json(json!({"token": caller.token, "scopes": scopes}))
+    let is_debugging = DebugView::of(&caller, api.has_debug_view).is_ok();
+    Json(json!({"token": caller.token, "scopes": scopes, "debug_view": is_debugging}))
 }
 
 /// `POST /v1/login`: sets the cookie of the token in `Authorization`.

@@ -10,6 +10,7 @@ mod markdown;
 mod nodes;
 mod overview;
 mod shown;
+mod times;
 
 pub(super) use assets::{file, index, is_file};
 pub(super) use export::export;
@@ -17,3 +18,4 @@ pub(super) use login::{login, logout, me};
 pub(super) use markdown::render as markdown;
 pub(super) use overview::{SessionSearch, title};
 pub(super) use shown::shown_messages;
+pub(super) use times::add_times;
