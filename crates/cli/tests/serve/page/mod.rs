@@ -7,6 +7,7 @@ mod hostile;
 mod login;
 mod long;
 mod looks;
+mod reconnected;
 mod restarted;
 mod times;
 
