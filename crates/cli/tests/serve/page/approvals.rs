@@ -161,3 +161,36 @@ fn tabs_show_decisions_of_each_other_and_of_other_clients() {
     browser.wait(&second, "!document.querySelector('.approval')");
     browser.wait_for_text(&second, "finished");
 }
+
+#[test]
+fn a_decision_is_sent_once_with_every_argument() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let arguments = json!({"path": "notes.md", "find": "line", "replace": "x", "all": true});
+    let (folder, _model, served) = asking("find_and_replace", &arguments);
+    std::fs::write(folder.path().join("notes.md"), "line and line\n").unwrap();
+    let tab = browser.open(&address(&served));
+    browser.send(&tab, "go");
+    let edit = ".approval > .buttons button:nth-child(3)";
+    let reset = ".approval > .buttons button:nth-child(4)";
+    browser.click(&tab, edit);
+    let field = "[...document.querySelectorAll('.arguments .field')].find((one) => one.querySelector('label').textContent.startsWith('replace')).querySelector('input')";
+    browser.evaluate(&tab, &format!("{field}.value = 'discarded'"));
+    // Discarded changes are not sent.
+    browser.click(&tab, reset);
+    browser.wait(&tab, "!document.querySelector('.arguments .field')");
+    browser.click(&tab, edit);
+    browser.wait(&tab, &format!("{field}.value === 'x'"));
+    browser.evaluate(&tab, &format!("{field}.value = 'word'"));
+    let twice = "(() => { const button = document.querySelector('.approval .primary'); button.click(); button.click(); })()";
+    browser.evaluate(&tab, twice);
+    browser.wait_for_text(&tab, "finished");
+    // The form has kept `all`, which was not edited.
+    let written = std::fs::read_to_string(folder.path().join("notes.md")).unwrap();
+    assert_eq!(written, "word and word\n");
+    let requests = browser.requests(&tab);
+    let decisions = requests.iter().filter(|url| url.contains("/v1/signals/"));
+    assert_eq!(decisions.count(), 1, "{requests:?}");
+    check_clean(&mut browser, &tab, &served);
+}

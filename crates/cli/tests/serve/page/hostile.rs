@@ -7,6 +7,7 @@ use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use super::{AGENT, address, check_clean, serve};
 use crate::browser::Browser;
+use crate::client::Served;
 use crate::program::folder;
 
 #[test]
@@ -72,4 +73,31 @@ fn a_message_of_markup_is_text() {
     let attempt = "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'set'; } catch (error) { return error.name; } })()";
     assert_eq!(browser.evaluate(&tab, attempt), "TypeError");
     assert!(outside.accept().is_err(), "a request has left the page");
+}
+
+#[test]
+fn the_policy_of_the_page_has_no_foreign_source() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    for path in ["/", "/page/app.js"] {
+        let head = served.get(path).head.to_lowercase();
+        let policy = head.split("content-security-policy: ").nth(1).unwrap();
+        let policy = policy.split("\r\n").next().unwrap().trim();
+        let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
+        for name in ["default-src 'none'", "require-trusted-types-for 'script'"] {
+            assert!(directives.contains(&name), "{policy}");
+        }
+        for directive in directives {
+            let (name, sources) = directive.split_once(' ').unwrap();
+            for source in sources.split(' ') {
+                let is_known = match source {
+                    "'none'" | "'self'" => true,
+                    "data:" => name == "img-src",
+                    "'script'" => name == "require-trusted-types-for",
+                    _ => false,
+                };
+                assert!(is_known, "{directive}");
+            }
+        }
+    }
 }
