@@ -134,7 +134,8 @@ function preview(text) {
   const rows = lines.slice(0, 2000).map((line) => {
     const kind = /^(\+\+\+|---)/.test(line) ? "file" : { "+": "added", "-": "removed", "@": "place" }[line[0]] ?? "";
     const tag = kind === "added" ? "ins" : kind === "removed" ? "del" : "span";
-    if (kind === "place" || kind === "file") return el(tag, { class: `line ${kind}` }, exactText(line));
+    // A line without a sign, such as the summary of the changes, is shown as it is.
+    if (kind === "place" || kind === "file" || !/^[+ -]/.test(line || " ")) return el(tag, { class: `line ${kind || "file"}` }, exactText(line));
     return el(tag, { class: `line ${kind}` }, el("span", { class: "sign" }, line[0] ?? " "), exactText(line.slice(1)));
   });
   if (lines.length > 2000) rows.push(el("span", { class: "line place" }, `… ${lines.length - 2000} more lines`));
