@@ -19,7 +19,8 @@ use crate::client::Served;
 use crate::program::{folder, logue};
 
 const AGENT: &str = "<config model=\"m\"/>\n<system>hidden instructions</system>\n\
-    <tool name=\"work\" command=\"printf done\"/>\n<tool name=\"write_file\"/>\n";
+    <tool name=\"work\" command=\"printf done\"/>\n<tool name=\"write_file\"/>\n\
+    <tool name=\"find_and_replace\"/>\n";
 
 /// Starts a server of the agent `agent.md`.
 fn serve(folder: &std::path::Path, model: &ModelServer, arguments: &[&str]) -> Served {
