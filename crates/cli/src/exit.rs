@@ -74,7 +74,7 @@ impl From<ErrorBucket> for Exit {
 }
 
 /// The failure of a command, which `main` prints once on standard error.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CliError {
     /// The exit status of the program.
     pub(crate) exit: Exit,

@@ -117,7 +117,7 @@ fn turn(
             }
             Ok::<_, CliError>(chat)
         };
-        let chat = match until_signal(prepared).await {
+        let chat = match Box::pin(until_signal(prepared)).await {
             Ok(chat) => chat?,
             Err(exit) => return Ok(Ended::Signalled(exit)),
         };

@@ -67,6 +67,8 @@ pub(crate) struct Agent {
     record: Arc<OnceLock<Arc<EvaluationRecord>>>,
     /// The labels that the session does not contain yet.
     news: Vec<(&'static str, Value)>,
+    /// The content of the prompt's file that was checked; `None` to read the file.
+    text: Option<Arc<[u8]>>,
 }
 
 impl Agent {
@@ -143,6 +145,7 @@ impl Agent {
             given: Arc::default(),
             record: Arc::default(),
             news,
+            text: None,
         })
     }
 
@@ -160,6 +163,12 @@ impl Agent {
             .iter()
             .cloned()
             .fold(self.permissions, Permissions::with);
+        self
+    }
+
+    /// Returns the agent with a content of its prompt, whose file is not read.
+    pub(crate) fn with_text(mut self, text: Option<Arc<[u8]>>) -> Self {
+        self.text = text;
         self
     }
 
@@ -212,7 +221,10 @@ impl Agent {
         command: &SessionCommand<'_>,
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
         let input = match &self.prompt {
-            AgentPrompt::File(file) => Input::for_agent(file)?,
+            AgentPrompt::File(file) => match &self.text {
+                Some(text) => Input::for_agent_text(file, text.to_vec())?,
+                None => Input::for_agent(file)?,
+            },
             AgentPrompt::Question(question) => {
                 question.check_directory()?;
                 Input::for_question(question)

@@ -58,8 +58,10 @@ const OWN: &[&str] = &[
 
 /// Codes of `logue serve`.
 const OF_SERVER: &[&str] = &[
+    "agent_broken",
     "agent_differs",
     "agent_not_found",
+    "agent_removed",
     "agent_repeated",
     "body_too_large",
     "content_type_unsupported",

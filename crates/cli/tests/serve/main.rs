@@ -30,6 +30,7 @@ mod pairs;
 mod program;
 mod proxy;
 mod relay;
+mod reload;
 mod responses;
 mod sessions;
 mod shared;

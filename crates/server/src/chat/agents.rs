@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::access::{Caller, TokenScope};
 use super::api::{Api, require};
+use super::host::AgentInfo;
 use super::problem::Problem;
 use crate::metrics::MEDIA_TYPE;
 
@@ -20,9 +21,33 @@ pub(crate) async fn list(
     let agents = api.turns.host.agents().into_iter();
     let agents = agents.filter(|agent| caller.may_use(&agent.name));
     let agents: Vec<Value> = agents
-        .map(|agent| json!({"name": agent.name, "title": agent.title}))
+        .map(|agent| shown(&agent, caller.has(TokenScope::Debug)))
         .collect();
     Ok(Json(json!({ "agents": agents })))
+}
+
+/// Returns an agent with its state. The report of an error may quote the prompt.
+fn shown(agent: &AgentInfo, is_debug: bool) -> Value {
+    let mut shown = json!({"name": agent.name, "title": agent.title, "state": "ready"});
+    if let Some(fault) = &agent.fault {
+        let (state, message) = if fault.serves_earlier {
+            (
+                "outdated",
+                "the prompt has errors; its earlier version answers",
+            )
+        } else {
+            (
+                "broken",
+                "the prompt has errors, and no earlier version answers",
+            )
+        };
+        shown["state"] = json!(state);
+        shown["error"] = json!({"code": fault.error.category, "message": message});
+        if is_debug {
+            shown["error"]["report"] = json!(fault.error.message);
+        }
+    }
+    shown
 }
 
 /// `GET /healthz`: the process answers.

@@ -16,6 +16,18 @@ pub struct AgentInfo {
     pub name: String,
     /// The title for people.
     pub title: String,
+    /// The error of its current prompt.
+    pub fault: Option<PromptFault>,
+}
+
+/// The error of the current prompt of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptFault {
+    /// The error. Its message is the whole report, which may quote the prompt.
+    pub error: HostError,
+    /// Whether an earlier version of the prompt answers.
+    pub serves_earlier: bool,
 }
 
 impl AgentInfo {
@@ -23,7 +35,21 @@ impl AgentInfo {
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let title = name.clone();
-        Self { name, title }
+        Self {
+            name,
+            title,
+            fault: None,
+        }
+    }
+
+    /// Sets the error of its current prompt.
+    #[must_use]
+    pub fn with_fault(mut self, serves_earlier: bool, error: HostError) -> Self {
+        self.fault = Some(PromptFault {
+            error,
+            serves_earlier,
+        });
+        self
     }
 }
 

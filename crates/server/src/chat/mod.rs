@@ -41,7 +41,7 @@ mod turns;
 mod visible;
 
 pub use access::{AccessToken, AccessTokens, TokenScope};
-pub use host::{AgentInfo, ChatHost, ExportForm, SessionChat};
+pub use host::{AgentInfo, ChatHost, ExportForm, PromptFault, SessionChat};
 pub use limits::ClientLimits;
 pub use server::{ChatServer, ChatServerOptions};
 pub use trace_context::{TraceContext, TraceContexts};

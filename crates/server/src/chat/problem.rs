@@ -100,7 +100,8 @@ impl Problem {
         let status = match (code, bucket) {
             ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,
             (
-                "session_busy"
+                "agent_removed"
+                | "session_busy"
                 | "session_awaiting_signal"
                 | "idempotency_key_reused"
                 | "turn_cancelled"

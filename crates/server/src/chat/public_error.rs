@@ -8,7 +8,9 @@ use logue_harness::ErrorBucket;
 
 /// Codes whose diagnostics contain nothing but the client's request and limits.
 const OWN: &[&str] = &[
+    "agent_broken",
     "agent_not_found",
+    "agent_removed",
     "approval_expired",
     "approval_stale",
     "budget_exceeded",

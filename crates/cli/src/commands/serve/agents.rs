@@ -1,40 +1,37 @@
 //! The agents of a server: its prompts, with the settings of the command.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::path::Path;
+use std::sync::Arc;
 
 use logue_agent::{Approvals, HostError};
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts};
+use logue_source::escape_line;
 use openchatml::Dialect;
 use serde_json::{Value, json};
-use std::sync::PoisonError;
 
 use crate::arguments::ServeArgs;
+use crate::commands::serve::catalog::{AgentFault, Candidate, Catalog, PromptVersion, Repeated};
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::write_messages;
 use crate::exit::CliError;
 use crate::setup::output::Output;
-use crate::setup::prompt_files::prompt_files;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, TTL};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::store_failure;
 use crate::setup::suspended::file_of;
 use crate::telemetry;
-
-/// The agents by name, each with the absolute path of its prompt.
-type Catalog = BTreeMap<String, PathBuf>;
+use crate::terminal::print_error;
 
 /// The agents of a server.
 pub(super) struct ServedAgents {
     arguments: ServeArgs,
     settings: Settings,
     store: SharedStore,
-    catalog: RwLock<Arc<Catalog>>,
+    catalog: Catalog,
 }
 
 impl ServedAgents {
@@ -43,62 +40,114 @@ impl ServedAgents {
         settings: Settings,
         store: SharedStore,
     ) -> Result<Self, CliError> {
-        let (catalog, repeated) = catalog(&arguments.paths);
-        if let Some((one, other)) = repeated {
-            let message = format!(
-                "`{}` and `{}` would be one agent",
-                one.display(),
-                other.display()
-            );
-            return Err(CliError::user("agent_repeated", message)
-                .with_help("an agent is named after its file: rename one of them"));
-        }
-        if catalog.is_empty() {
-            return Err(
-                CliError::user("agent_not_found", "no ChatMD prompt was found")
-                    .with_help("name ChatMD prompts, or directories of them"),
-            );
+        let (catalog, repeated) = Catalog::new(&arguments.paths);
+        if let Some(repeated) = repeated {
+            return Err(agent_repeated(&repeated));
         }
         Ok(Self {
             arguments,
             settings,
             store,
-            catalog: RwLock::new(Arc::new(catalog)),
+            catalog,
         })
     }
 
-    /// Prepares each agent once, so that warnings and errors appear at the start.
+    /// Checks each agent once.
+    ///
+    /// # Errors
+    /// Returns the error of a prompt that the command line names, or of all prompts.
     pub(super) async fn check(&self) -> Result<(), CliError> {
-        let output = Arc::new(Output::new(false));
-        for file in self.catalog().values() {
-            let store: SharedStore = Arc::new(logue_harness::store::MemoryStore::new());
-            let agent = Agent::new(
-                "check",
-                None,
-                Some(AgentPrompt::File(file.clone())),
-                None,
-                &[],
-            )?;
-            let agent = self.served(agent);
-            let checked = agent.chat(store, "check", &self.command(&output)).await;
-            output.finish();
-            drop(checked?);
+        let candidates = self.catalog.first_candidates();
+        if candidates.is_empty() {
+            return Err(
+                CliError::user("agent_not_found", "no ChatMD prompt was found")
+                    .with_help("name ChatMD prompts, or directories of them"),
+            );
+        }
+        let mut faults = Vec::new();
+        for candidate in candidates {
+            let checked = self.prepared_once(&candidate).await;
+            let fault = self.catalog.checked(&candidate, checked);
+            if let Some(fault) = fault {
+                if candidate.is_named(&self.arguments.paths) {
+                    return Err(fault.into_error());
+                }
+                faults.push((candidate.name, fault));
+            }
+        }
+        if faults.len() == self.catalog.agents().len()
+            && let Some((_, fault)) = faults.pop()
+        {
+            return Err(fault.into_error());
+        }
+        for (name, fault) in faults {
+            report(&name, &fault);
         }
         Ok(())
     }
 
-    /// Searches the directories again.
-    pub(super) fn refresh(&self) {
-        let (found, _) = catalog(&self.arguments.paths);
-        if found != *self.catalog() {
-            let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
-            *catalog = Arc::new(found);
+    /// Searches the directories until the future is dropped, and checks what has changed.
+    ///
+    /// An agent whose check takes long delays no other one.
+    pub(super) async fn watch(self: Arc<Self>) {
+        let mut known = None;
+        loop {
+            tokio::time::sleep(self.catalog.pause()).await;
+            let host = Arc::clone(&self);
+            // Reading directories may block.
+            let found = tokio::task::spawn_blocking(move || host.catalog.search()).await;
+            let Ok((candidates, repeated)) = found else {
+                continue;
+            };
+            if repeated != known {
+                if let Some(repeated) = &repeated {
+                    print_error(&agent_repeated(repeated).text());
+                }
+                known = repeated;
+            }
+            for candidate in candidates {
+                let host = Arc::clone(&self);
+                tokio::spawn(async move {
+                    let checked = host.prepared_once(&candidate).await;
+                    if let Some(fault) = host.catalog.checked(&candidate, checked) {
+                        report(&candidate.name, &fault);
+                    }
+                });
+            }
         }
     }
 
-    fn catalog(&self) -> Arc<Catalog> {
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&catalog)
+    /// Prepares an agent over an empty store.
+    async fn prepared_once(&self, candidate: &Candidate) -> Result<(), CliError> {
+        let version = candidate.version.clone()?;
+        let output = Arc::new(Output::new(false));
+        let store: SharedStore = Arc::new(logue_harness::store::MemoryStore::new());
+        let agent = self.agent("check", None, Some(&version), true)?;
+        let checked = agent.chat(store, "check", &self.command(&output)).await;
+        output.finish();
+        checked.map(drop)
+    }
+
+    /// Returns the agent of a session, which uses a version of its prompt.
+    fn agent(
+        &self,
+        session: &str,
+        known: Option<&SessionInfo>,
+        version: Option<&PromptVersion>,
+        is_named: bool,
+    ) -> Result<Agent, CliError> {
+        let file = version.map(|version| AgentPrompt::File(version.file.clone()));
+        let agent = Agent::new(session, known, file.filter(|_| is_named), None, &[])?;
+        let agent = self.served(agent);
+        Ok(agent.with_text(version.map(|version| Arc::clone(&version.bytes))))
+    }
+
+    /// Returns the version of the prompt for a turn of a known session.
+    fn version_of(&self, known: Option<&SessionInfo>) -> Result<Option<PromptVersion>, CliError> {
+        let label = known.and_then(|info| info.labels.get(AGENT));
+        let file = label.and_then(Value::as_str);
+        let version = file.map(|file| self.catalog.version_of_file(Path::new(file)));
+        version.transpose()
     }
 
     fn served(&self, agent: Agent) -> Agent {
@@ -127,17 +176,11 @@ impl ServedAgents {
         let known = self.session(session).await?;
         let name = named.map(str::to_owned);
         let name = name.or_else(|| self.agent_of(known.as_ref()?));
-        let prompt = match named {
-            None => None,
-            Some(name) => {
-                let file = self.catalog().get(name).cloned().ok_or_else(|| {
-                    CliError::user("agent_not_found", format!("agent `{name}` not found"))
-                })?;
-                Some(AgentPrompt::File(file))
-            }
+        let version = match named {
+            Some(name) => Some(self.catalog.version(name)?),
+            None => self.version_of(known.as_ref())?,
         };
-        let agent = Agent::new(session, known.as_ref(), prompt, None, &[])?;
-        let agent = self.served(agent);
+        let agent = self.agent(session, known.as_ref(), version.as_ref(), named.is_some())?;
         let output = Arc::new(Output::silent());
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
@@ -163,14 +206,12 @@ impl ServedAgents {
         store: SharedStore,
         session: &str,
     ) -> Result<SessionChat, CliError> {
-        let file = self.catalog().get(name).cloned().ok_or_else(|| {
-            CliError::user("agent_not_found", format!("agent `{name}` not found"))
-        })?;
-        let agent = Agent::new(session, None, Some(AgentPrompt::File(file)), None, &[])?;
+        let version = self.catalog.version(name)?;
+        let agent = self.agent(session, None, Some(&version), true)?;
         let output = Arc::new(Output::silent());
         let mut command = self.command(&output);
         command.approvals = Approvals::Never;
-        let chat = self.served(agent).chat(store, session, &command).await?;
+        let chat = agent.chat(store, session, &command).await?;
         let stop = output.stop().clone();
         Ok(SessionChat {
             chat,
@@ -191,8 +232,9 @@ impl ServedAgents {
             settings.model = settings.model.resuming(record);
         }
         let flag = self.arguments.model_args.model.as_deref();
-        let agent = Agent::new(session, known.as_ref(), None, None, &[])?;
-        let agent = self.served(agent.resuming(flag, record.as_ref()));
+        let version = self.version_of(known.as_ref())?;
+        let agent = self.agent(session, known.as_ref(), version.as_ref(), false)?;
+        let agent = agent.resuming(flag, record.as_ref());
         let output = Arc::new(Output::silent());
         let mut command = self.command(&output);
         command.settings = &settings;
@@ -211,7 +253,15 @@ impl ServedAgents {
 
 impl ChatHost for ServedAgents {
     fn agents(&self) -> Vec<AgentInfo> {
-        self.catalog().keys().map(AgentInfo::new).collect()
+        let agents = self.catalog.agents().into_iter();
+        let agents = agents.map(|(name, fault)| {
+            let info = AgentInfo::new(name);
+            match fault {
+                None => info,
+                Some(fault) => info.with_fault(fault.serves_earlier, fault.into_host_error()),
+            }
+        });
+        agents.collect()
     }
 
     fn store(&self) -> &SharedStore {
@@ -227,10 +277,7 @@ impl ChatHost for ServedAgents {
             return None;
         }
         let own = session.labels.get(AGENT).and_then(Value::as_str)?;
-        let catalog = self.catalog();
-        let mut agents = catalog.iter();
-        let found = agents.find(|(_, file)| file.display().to_string() == own);
-        found.map(|(name, _)| name.clone())
+        self.catalog.agent_of_file(Path::new(own))
     }
 
     fn write_messages(
@@ -279,22 +326,26 @@ impl ChatHost for ServedAgents {
     }
 }
 
-/// Returns the agents of files and directories, and two files with one name.
-fn catalog(paths: &[PathBuf]) -> (Catalog, Option<(PathBuf, PathBuf)>) {
-    let mut agents = Catalog::new();
-    let mut repeated = None;
-    for file in prompt_files(paths) {
-        let file = std::path::absolute(&file).unwrap_or(file);
-        let name = file
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
-        match agents.get(&name) {
-            Some(known) if *known != file => repeated = Some((known.clone(), file)),
-            _ => {
-                agents.insert(name, file);
-            }
-        }
-    }
-    (agents, repeated)
+/// Reports the error of an agent on standard error.
+fn report(name: &str, fault: &AgentFault) {
+    let effect = if fault.serves_earlier {
+        "its earlier version is still served"
+    } else {
+        "it is not served"
+    };
+    let name = escape_line(name);
+    print_error(&format!(
+        "{}note: agent `{name}` has errors: {effect}\n",
+        fault.error.text()
+    ));
+}
+
+fn agent_repeated((one, other): &Repeated) -> CliError {
+    let message = format!(
+        "`{}` and `{}` would be one agent",
+        one.display(),
+        other.display()
+    );
+    CliError::user("agent_repeated", message)
+        .with_help("an agent is named after its file: rename one of them")
 }

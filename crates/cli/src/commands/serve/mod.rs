@@ -1,6 +1,7 @@
 //! `logue serve`: serves agents over HTTP.
 
 mod agents;
+mod catalog;
 mod gateway;
 mod limits;
 mod token;
@@ -9,7 +10,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use logue_harness::events::{EventLog, MemoryEventLog};
 use logue_harness::{Clock as _, SystemClock};
@@ -29,9 +29,6 @@ use crate::setup::store::{ids, open, release_leases, store_failure, url};
 use crate::setup::token_file::TokenFile;
 use crate::telemetry;
 use crate::terminal::print_error;
-
-/// The interval between two searches of the directories.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     if let Some(ServeCommand::Token(command)) = &arguments.command {
@@ -75,17 +72,9 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
         );
         let mut exit = Exit::Done;
         let end = async { exit = signalled().await };
-        let refresh = async {
-            loop {
-                tokio::time::sleep(INTERVAL).await;
-                let host = Arc::clone(&host);
-                // Reading directories may block.
-                drop(tokio::task::spawn_blocking(move || host.refresh()).await);
-            }
-        };
         let served = tokio::select! {
             served = server.serve(listener, end) => served,
-            () = refresh => Ok(()),
+            () = host.clone().watch() => Ok(()),
         };
         release_leases().await;
         served.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;

@@ -141,8 +141,13 @@ impl Input {
 
     /// Reads the prompt of an agent; its file is not written.
     pub(crate) fn for_agent(path: &Path) -> Result<Self, CliError> {
-        let name = path.display().to_string();
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
+        Self::for_agent_text(path, bytes)
+    }
+
+    /// Returns the prompt of an agent with a content that was read before.
+    pub(crate) fn for_agent_text(path: &Path, bytes: Vec<u8>) -> Result<Self, CliError> {
+        let name = path.display().to_string();
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
         let language = Language::detect(Some(path), text.as_bytes());
         let base = base_of(path, &text, language);

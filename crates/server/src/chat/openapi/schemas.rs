@@ -154,8 +154,12 @@ fn answers() -> Value {
                 "properties": {"message": text, "type": text, "code": text}}},
         },
         "Agents": {"type": "object", "required": ["agents"], "properties": {
-            "agents": {"type": "array", "items": {"type": "object", "required": ["name", "title"],
-                "properties": {"name": text, "title": text}}}}},
+            "agents": {"type": "array", "items": {"type": "object",
+                "required": ["name", "title", "state"], "properties": {"name": text, "title": text,
+                "state": {"enum": ["ready", "outdated", "broken"]},
+                "error": {"type": "object", "required": ["code", "message"],
+                    "description": "The error of the current prompt; `report` needs the scope `debug`.",
+                    "properties": {"code": text, "message": text, "report": text}}}}}}},
         "Message": {"type": "object", "properties": {
             "role": {"enum": ["user", "assistant", "tool"]}}},
         "Sessions": {"type": "object", "required": ["sessions", "has_more"], "properties": {
