@@ -187,13 +187,56 @@ fn an_interrupt_shows_the_whole_call_and_is_resumed_once() {
     );
     assert_eq!(resumed[1]["toolCallId"], "c1");
     assert_eq!(events(&served, &approval), resumed);
-    let denial = events(&served, &resume(&bare, id, &json!({"approved": false})));
+    let denial = resume(&bare, id, &json!({"approved": false}));
+    assert_eq!(
+        last(&events(&served, &denial))["code"],
+        "idempotency_key_reused"
+    );
+    let other = input("t1", "r5", &history[..2]);
+    let denial = events(&served, &resume(&other, id, &json!({"approved": false})));
     assert_eq!(last(&denial)["code"], "signal_contradicts_earlier");
     let message = last(&denial)["message"].as_str().unwrap();
     assert!(message.contains("approved"), "{message}");
     // The first run still ended with its interrupt.
     assert_eq!(events(&served, &first), sent);
     assert_eq!(model.received().len(), 2);
+}
+
+#[test]
+fn a_repeated_resume_decides_about_nothing_else() {
+    let replies = vec![
+        Reply::Answer(Answer::text("").with_call("c1", "work", "{}")),
+        Reply::Answer(Answer::text("").with_call("c2", "work", "{}")),
+        Reply::Answer(Answer::text("finished")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model, &["--permission", "work=ask"]);
+    let yes = json!({"approved": true});
+    let interrupt = |events: &[Value]| {
+        let id = last(events)["outcome"]["interrupts"][0]["id"].as_str();
+        id.unwrap_or_else(|| panic!("{events:#?}")).to_owned()
+    };
+    let first = events(&served, &input("t1", "r1", &[user("u1", "go")]));
+    let answer = resume(&input("t1", "r2", &[]), &interrupt(&first), &yes);
+    let second = events(&served, &answer);
+    let open = interrupt(&second);
+    assert_ne!(open, interrupt(&first));
+    // The id of a run belongs to its answers, also after a restart.
+    served.kill();
+    let served = serve(folder.path(), &model, &["--permission", "work=ask"]);
+    for run in ["r1", "r2"] {
+        let other = resume(&input("t1", run, &[]), &open, &yes);
+        let refused = events(&served, &other);
+        assert_eq!(last(&refused)["code"], "idempotency_key_reused", "{run}");
+    }
+    let message = events(&served, &input("t1", "r2", &[user("u2", "more")]));
+    assert_eq!(last(&message)["code"], "idempotency_key_reused");
+    assert_eq!(events(&served, &answer), second);
+    assert_eq!(model.received().len(), 2);
+    let third = events(&served, &resume(&input("t1", "r3", &[]), &open, &yes));
+    assert_eq!(last(&third)["outcome"]["type"], "success", "{third:#?}");
+    assert_eq!(model.received().len(), 3);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn answer_of(request: &Received) -> Reply {
 }
 
 /// Returns the names of the store's files that contain a text.
-fn files_with(folder: &Path, text: &str) -> Vec<String> {
+pub(crate) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for file in fs::read_dir(folder).unwrap() {
         let file = file.unwrap();

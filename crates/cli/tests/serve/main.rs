@@ -29,6 +29,7 @@ mod pairs;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;
 mod proxy;
+mod refused;
 mod relay;
 mod reload;
 mod responses;

@@ -17,6 +17,13 @@ impl<E: Send + 'static> ChatHarness<E> {
     pub fn redacted(&self, message: ChatMessage) -> ChatMessage {
         self.inner.redacted(message)
     }
+
+    /// Returns the edited text or arguments of a step as the store holds them.
+    #[must_use]
+    pub fn redacted_edit<'t>(&self, edit: &'t str) -> Cow<'t, str> {
+        let redaction = self.inner.settings.redaction.as_ref();
+        redaction.map_or(Cow::Borrowed(edit), |redaction| redaction.arguments(edit))
+    }
 }
 
 impl<E> Inner<E> {

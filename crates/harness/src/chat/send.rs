@@ -132,7 +132,8 @@ impl<E: Send + 'static> Inner<E> {
         let message = redacted.as_ref().unwrap_or(message);
         message.validate().map_err(|error| Failure::shape(&error))?;
         if options.while_paused == PausedPolicy::Reject {
-            self.refuse_while_paused(session).await?;
+            let key = options.idempotency_key.as_deref();
+            self.refuse_while_paused(session, key).await?;
         }
         let message = message.to_json();
         let digest = options.idempotency_key.as_ref().map(|_| digest(&message));
@@ -177,7 +178,14 @@ impl<E: Send + 'static> Inner<E> {
         }
     }
 
-    async fn refuse_while_paused(&self, session: &str) -> Result<(), Failure> {
+    /// Refuses a message while a turn waits, unless the message was accepted before.
+    async fn refuse_while_paused(&self, session: &str, key: Option<&str>) -> Result<(), Failure> {
+        if let Some(key) = key {
+            let known = self.store.entry_with_key(session, key).await;
+            if known.map_err(|error| Failure::load(&error))?.is_some() {
+                return Ok(());
+            }
+        }
         let filter = SuspensionFilter {
             session: Some(session.to_owned()),
             signal_id: None,

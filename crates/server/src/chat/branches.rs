@@ -75,10 +75,14 @@ pub(crate) async fn rerun(
     let request: RerunBody = body(&bytes)?;
     let (_, agent) = api.session(&caller, &session).await?;
     let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
+    // What cannot run creates no session.
+    let source = api.turns.host.chat(&session, None).await?;
+    let edit = request.edit.as_deref();
+    let edit = edit.map(|edit| source.chat.redacted_edit(edit));
     let into = new_id(&api, request.into);
     let now = api.turns.clock.now();
     let (store, ids) = (&**api.store(), &*api.turns.ids);
-    let (step, edit) = (request.step, request.edit.as_deref());
+    let (step, edit) = (request.step, edit.as_deref());
     let branch = rerun_session(store, &session, &into, step, edit, ids, now).await?;
     let Some(entry) = branch.entry else {
         let body = json!({"session": branch.session, "messages": branch.messages});

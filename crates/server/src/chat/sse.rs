@@ -148,6 +148,7 @@ impl EventReader {
             return Some(opening);
         }
         let silent_until = Instant::now() + PING;
+        let mut is_last = false;
         loop {
             if self.has_ended {
                 return None;
@@ -189,7 +190,7 @@ impl EventReader {
             if !bytes.is_empty() {
                 return Some(bytes.into());
             }
-            if self.has_ended {
+            if self.has_ended || is_last {
                 return None;
             }
             let changed = async {
@@ -200,7 +201,8 @@ impl EventReader {
             };
             match timeout_at(silent_until, changed).await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                // The last events may have been appended at the same time.
+                Ok(false) => is_last = true,
                 Err(_) => return Some(padding()),
             }
         }

@@ -3,6 +3,7 @@
 //! A thread is a session and a run is one of its turns. The log of the session is the source of the
 //! events, so that a run is replayed as it was, whatever server it was on.
 
+mod claim;
 mod events;
 mod input;
 mod interrupts;

@@ -7,6 +7,7 @@ use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus};
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
 
+use super::claim::{claim, digest, require_unclaimed, reused};
 use super::events::{TurnEnd, TurnMapping};
 use super::input::{ResumeEntry, RunInput, RunPurpose};
 use super::interrupts::{decisions, interrupts};
@@ -74,7 +75,8 @@ impl Run {
 
     /// Runs the turn of a new message, or repeats the events of an earlier delivery.
     async fn message(&mut self, message: ChatMessage) -> Result<(), Stopped> {
-        let key = format!("ag-ui:{}", self.input.run);
+        let key = key_of(&self.input.run);
+        require_unclaimed(&self.api, &self.input.thread, &self.input.run).await?;
         let store = self.api.store().clone();
         let host = self.api.turns.host.clone();
         let known = self.run_before(&key).await?;
@@ -190,6 +192,12 @@ impl Run {
             let (caller, waiting) = (&self.caller, &decision.waiting);
             permits.push(decision_permit(&self.api, caller, &self.agent, waiting)?);
         }
+        let key = key_of(&self.input.run);
+        if self.run_before(&key).await?.is_some() {
+            return Err(reused(&self.input.run).into());
+        }
+        let (thread, run) = (&self.input.thread, &self.input.run);
+        claim(&self.api, thread, run, &digest(entries)).await?;
         let mut turns = Vec::with_capacity(decisions.len());
         for (decision, permit) in decisions.into_iter().zip(permits) {
             let waiting = &decision.waiting;
@@ -402,6 +410,11 @@ impl Run {
         }
         self.outlet.finished(outcome(&open)).await
     }
+}
+
+/// Returns the idempotency key of a run.
+fn key_of(run: &str) -> String {
+    format!("ag-ui:{run}")
 }
 
 /// Returns the outcome of a run with these open interrupts.

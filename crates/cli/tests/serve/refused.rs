@@ -1,0 +1,134 @@
+//! Requests that fail or are repeated half way, and what they leave.
+
+use std::fs::OpenOptions;
+use std::os::fd::AsFd as _;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use serde_json::json;
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+use crate::client::Served;
+use crate::erased::files_with;
+use crate::program::{folder, logue};
+use crate::waiting::wait_until;
+
+const WORKER: &str = "<config model=\"m\"/>\n<tool name=\"work\" command=\"printf done\"/>\n";
+
+#[test]
+fn an_edit_of_a_step_is_stored_without_secrets() {
+    let settings = "[[redact.rule]]\nname = \"key\"\npattern = \"sk-[a-z]+\"\n";
+    let folder = folder(&[
+        ("agent.md", "<config model=\"echo:\"/>\n"),
+        (".config/logue/config.toml", settings),
+    ]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let sent = served.post("/v1/sessions/s1/send", &json!({"message": "go"}));
+    assert_eq!(sent.status, 200, "{sent:?}");
+    let edit = json!({"step": 1, "edit": "use sk-abcdef now", "into": "s2"});
+    let rerun = served.post("/v1/sessions/s1/rerun", &edit);
+    assert_eq!(rerun.status, 200, "{rerun:?}");
+    let shown = served.get("/v1/sessions/s2/messages").json();
+    assert_eq!(
+        shown["messages"][0]["content"], "use [redacted:key] now",
+        "{shown}"
+    );
+    assert!(!files_with(folder.path(), "[redacted:key]").is_empty());
+    assert_eq!(files_with(folder.path(), "sk-abcdef"), [""; 0]);
+}
+
+#[test]
+fn a_repeated_message_has_its_outcome_while_its_turn_waits() {
+    let replies = vec![
+        Reply::Answer(Answer::text("may I?").with_call("c1", "work", "{}")),
+        Reply::Answer(Answer::text("finished")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", WORKER)]);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", model.base_url());
+    let served = Served::start_with(command, &["agent.md", "--permission", "work=ask"]);
+    let send = |key: &str, text: &str| {
+        let body = json!({"message": text, "while_paused": "reject"}).to_string();
+        served.request(
+            "POST",
+            "/v1/sessions/s1/send",
+            &[("idempotency-key", key)],
+            &body,
+        )
+    };
+    let first = send("k1", "go");
+    assert_eq!(first.status, 202, "{first:?}");
+    let again = send("k1", "go");
+    assert_eq!(again.status, 202, "{again:?}");
+    assert_eq!(again.json()["signal"], first.json()["signal"]);
+    assert_eq!(send("k1", "stop").json()["code"], "idempotency_key_reused");
+    assert_eq!(send("k2", "more").json()["code"], "session_awaiting_signal");
+    assert_eq!(model.received().len(), 1);
+    let id = first.json()["signal"]["signal_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let decided = served.post(
+        &format!("/v1/signals/{id}"),
+        &json!({"approval": "approve"}),
+    );
+    assert_eq!(decided.status, 200, "{decided:?}");
+    assert_eq!(
+        send("k1", "go").json()["replies"],
+        decided.json()["replies"]
+    );
+    assert_eq!(model.received().len(), 2);
+}
+
+/// The place of the lock of writers in the file `-shm` of SQLite.
+const WRITER: libc::off_t = 120;
+
+#[test]
+fn a_removal_that_is_cut_off_leaves_no_events() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let sent = served.post("/v1/sessions/s1/send", &json!({"message": "strawberry"}));
+    assert_eq!(sent.status, 200, "{sent:?}");
+    let mut shared = OpenOptions::new();
+    let shared = shared
+        .read(true)
+        .write(true)
+        .open(folder.path().join("s.db-shm"))
+        .unwrap();
+    let lock = |kind: libc::c_int| {
+        let place = libc::flock {
+            l_type: libc::c_short::try_from(kind).unwrap(),
+            l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap(),
+            l_start: WRITER,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(shared.as_fd(), FcntlArg::F_SETLKW(&place)).unwrap();
+    };
+    lock(libc::F_WRLCK);
+    let removal = served
+        .connect("DELETE", "/v1/sessions/s1", &[], "")
+        .unwrap();
+    let position = |served: &Served| {
+        let shown = served.get("/v1/sessions/s1").json();
+        shown["events_after"].as_str().unwrap().to_owned()
+    };
+    // The numbers of the events have begun anew.
+    wait_until(
+        || "the events were not removed".to_owned(),
+        || position(&served).ends_with("-2"),
+    );
+    served.kill();
+    drop(removal);
+    lock(libc::F_UNLCK);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let mut events = served.events("GET", "/v1/sessions/s1/events", Some("0-1"), "");
+    assert_eq!(events.next().unwrap().kind(), "reset");
+    let shown = served.get("/v1/sessions/s1/messages").json();
+    assert_eq!(shown["messages"][0]["content"], "strawberry", "{shown}");
+    let removed = served.request("DELETE", "/v1/sessions/s1", &[], "");
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert!(events.next().is_none(), "the stream ends with its session");
+    assert_eq!(files_with(folder.path(), "strawberry"), [""; 0]);
+}
