@@ -44,6 +44,10 @@ pub(crate) struct ServeArgs {
     #[arg(long = "host-name", value_name = "NAME")]
     pub(crate) host_names: Vec<String>,
 
+    /// Serve below this prefix of paths, for a proxy that does not remove it
+    #[arg(long, value_name = "PATH", value_parser = parse_prefix, hide_short_help = true)]
+    pub(crate) path_prefix: Option<String>,
+
     /// Base URL of the server of harmony:MODEL [default: `base_url` of the settings]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
@@ -168,4 +172,18 @@ fn parse_scope(text: &str) -> Result<TokenScope, String> {
         let names = TokenScope::ALL.map(TokenScope::as_str).join(", ");
         format!("unknown scope; scopes are {names}")
     })
+}
+
+/// Parses a prefix of paths: segments without escapes, with or without a final slash.
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let prefix = text.strip_suffix('/').unwrap_or(text);
+    let is_valid = |segment: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
+        !segment.is_empty() && segment.chars().all(is_plain) && !matches!(segment, "." | "..")
+    };
+    let segments = prefix.strip_prefix('/').map(|rest| rest.split('/'));
+    if segments.is_some_and(|mut segments| segments.all(is_valid)) {
+        return Ok(prefix.to_owned());
+    }
+    Err("write a path like /logue, of letters, digits, `-`, `_`, `.` and `~`".to_owned())
 }

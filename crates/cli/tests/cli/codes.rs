@@ -79,6 +79,7 @@ const OF_SERVER: &[&str] = &[
     "request_invalid",
     "request_timeout",
     "scope_missing",
+    "server_draining",
     "server_ends",
     "signal_not_found",
     "step_invalid",

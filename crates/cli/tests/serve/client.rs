@@ -98,7 +98,8 @@ impl Served {
             let read = lines.read_line(&mut line).unwrap();
             assert!(read > 0, "the server ended: {said}");
             if let Some(address) = line.trim().strip_prefix("listening on http://") {
-                break address.to_owned();
+                // A prefix of paths follows the port.
+                break address.split('/').next().unwrap_or_default().to_owned();
             }
             said.push_str(&line);
         };

@@ -13,6 +13,7 @@ mod continued;
 mod cuts;
 mod debug_view;
 mod documented;
+mod draining;
 mod erased;
 mod export;
 mod gateway;
@@ -25,6 +26,7 @@ mod metrics;
 mod openapi;
 mod page;
 mod pairs;
+mod prefix;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;

@@ -39,7 +39,7 @@ fn start(program: &Path, folder: &Path, port: u16, upstream: &str, seconds: u32)
          client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3;\n\
          uwsgi_temp_path t4; scgi_temp_path t5;\n\
          server {{ listen 127.0.0.1:{port};\n\
-         location /agents/ {{ proxy_pass http://{upstream}/; proxy_http_version 1.1;\n\
+         location /agents/ {{ proxy_pass http://{upstream}; proxy_http_version 1.1;\n\
          proxy_set_header Host localhost; proxy_set_header Connection \"\";\n\
          proxy_read_timeout {seconds}s; }} }} }}\n"
     );
@@ -79,6 +79,43 @@ impl Read for Chunks {
     }
 }
 
+/// Returns a port that is free now.
+fn free_port() -> u16 {
+    let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    free.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_proxy_removes_the_prefix_or_leaves_it() {
+    let Some(program) = nginx() else {
+        println!("SKIPPED: nginx is not installed; run testing/testkit/nginx/fetch");
+        return;
+    };
+    let variants = [
+        (&["agent.md"][..], "/"),
+        (&["agent.md", "--path-prefix", "/agents"], ""),
+    ];
+    for (arguments, path) in variants {
+        let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+        let mut served = Served::start(folder.path(), arguments);
+        let port = free_port();
+        let upstream = format!("{}{path}", served.address);
+        let _nginx = start(&program, folder.path(), port, &upstream, 10);
+        served.address = format!("127.0.0.1:{port}");
+        assert!(
+            served.get("/agents/").text.contains("<title>"),
+            "{arguments:?}"
+        );
+        assert_eq!(served.get("/agents/page/app.js").status, 200);
+        let body = json!({"message": "go"}).to_string();
+        let mut stream = served.events("POST", "/agents/v1/sessions/s1/send", None, &body);
+        stream.until("turn.completed");
+        let shown = served.get("/agents/v1/sessions/s1/messages").json();
+        assert_eq!(shown["messages"][0]["content"], "go");
+        assert_eq!(served.get("/v1/sessions/s1").status, 404);
+    }
+}
+
 #[test]
 fn a_silent_tool_survives_a_proxy_with_a_short_timeout() {
     let Some(program) = nginx() else {
@@ -103,10 +140,9 @@ fn a_silent_tool_survives_a_proxy_with_a_short_timeout() {
     let mut command = logue(folder.path());
     command.env("OPENAI_BASE_URL", model.base_url());
     let mut served = Served::start_with(command, &["agent.md", "--permission", "work=allow"]);
-    let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let _nginx = start(&program, folder.path(), port, &served.address, timeout);
+    let port = free_port();
+    let upstream = format!("{}/", served.address);
+    let _nginx = start(&program, folder.path(), port, &upstream, timeout);
     served.address = format!("127.0.0.1:{port}");
 
     let body = json!({"message": "go"}).to_string();

@@ -55,10 +55,10 @@ pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: the store answers, and the server does not end.
+/// `GET /readyz`: the store answers, and the server begins turns.
 pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Problem> {
-    if *api.shutdown.borrow() {
-        return Err(Problem::server_ends());
+    if *api.draining.borrow() {
+        return Err(Problem::server_draining());
     }
     api.store().version().await?;
     Ok("ready\n")

@@ -20,6 +20,8 @@ pub(crate) struct Api {
     pub(crate) limits: Arc<TurnLimits>,
     /// The histories that requests without a session continue; `None` if they are stateless.
     pub(crate) histories: Option<Arc<HistoryIndex>>,
+    /// Becomes true when the server begins no more turns.
+    pub(crate) draining: watch::Receiver<bool>,
     /// Becomes true at the end of the server.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// Whether the server has a debug view.

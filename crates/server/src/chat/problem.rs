@@ -60,6 +60,14 @@ impl Problem {
         problem
     }
 
+    /// Returns the problem of a turn that would begin while the server ends.
+    pub(crate) fn server_draining() -> Self {
+        let detail = "the server ends and begins no more turns; nothing was stored";
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_draining", detail);
+        problem.retry_after = Some(RETRY_SECONDS);
+        problem.with_help("send the request again, to the next server")
+    }
+
     pub(crate) fn unknown_session(session: &str) -> Self {
         let detail = format!("session `{session}` not found");
         Self::new(StatusCode::NOT_FOUND, "session_not_found", detail)

@@ -22,10 +22,12 @@ use tokio::sync::{Semaphore, watch};
 use super::access::AccessTokens;
 use super::api::Api;
 use super::bodies::{BodyLimits, read_body};
+use super::drain::refuse_new_work;
 use super::guard::{Guard, admit};
 use super::host::ChatHost;
 use super::hub::SessionHub;
 use super::limits::{ClientLimits, TurnLimits};
+use super::prefix::BelowPrefix;
 use super::remote::Remote;
 use super::routes::routes;
 use super::stalled::Stalled;
@@ -43,6 +45,8 @@ const MAX_HEAD: usize = 64 * 1024;
 pub struct ChatServerOptions {
     /// Further names of the host, besides loopback names and the listener's address.
     pub hosts: Vec<String>,
+    /// The prefix of all paths, such as `/logue`; a proxy may remove it instead.
+    pub path_prefix: Option<String>,
     /// The size limit of a request's body, in bytes.
     pub max_body_bytes: usize,
     /// The time in which a client must send the head of a request.
@@ -69,6 +73,7 @@ impl Default for ChatServerOptions {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
+            path_prefix: None,
             max_body_bytes: 8 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
@@ -121,6 +126,13 @@ impl ChatServerOptions {
         self
     }
 
+    /// Sets the prefix of all paths, without a final slash.
+    #[must_use]
+    pub fn with_path_prefix(mut self, prefix: Option<String>) -> Self {
+        self.path_prefix = prefix;
+        self
+    }
+
     /// Sets the time that running turns have to end.
     #[must_use]
     pub fn with_drain(mut self, drain: Duration) -> Self {
@@ -164,6 +176,9 @@ impl ChatServer {
 
     /// Serves clients until `end` completes, and then until running turns have ended.
     ///
+    /// After `end`, connections are still accepted, requests that would begin a turn are refused, and
+    /// the server reports that it is not ready.
+    ///
     /// A turn that has not ended after [`ChatServerOptions::drain`] is left; its message and what it
     /// completed are stored, and the next server continues it. Turns that an earlier server left are
     /// continued first.
@@ -177,8 +192,10 @@ impl ChatServer {
     ) -> io::Result<()> {
         let address = listener.local_addr()?;
         let (ends, shutdown) = watch::channel(false);
+        let (drains, draining) = watch::channel(false);
         let api = Api {
             turns: Arc::clone(&self.turns),
+            draining: draining.clone(),
             limits: TurnLimits::new(self.options.limits.clone()),
             histories: self.options.continues_conversations.then(Arc::default),
             shutdown,
@@ -192,6 +209,7 @@ impl ChatServer {
             .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
             .layer(from_fn_with_state(limits, read_body))
+            .layer(from_fn_with_state(draining, refuse_new_work))
             .layer(from_fn_with_state(
                 guard(address, &self.options, &self.tokens, &self.turns.clock),
                 admit,
@@ -207,9 +225,14 @@ impl ChatServer {
             () = open.accept(&listener, &router) => {}
             () = end => {}
         }
-        drop(listener);
+        // Clients may connect to see running turns end, and load balancers to see the condition.
+        drains.send_replace(true);
         supervisor.abort();
-        let is_drained = self.turns.drained(self.options.drain).await;
+        let is_drained = tokio::select! {
+            is_drained = self.turns.drained(self.options.drain) => is_drained,
+            () = open.accept(&listener, &router) => false,
+        };
+        drop(listener);
         if !is_drained {
             self.turns.save_parts(Duration::from_secs(2)).await;
         }
@@ -244,6 +267,7 @@ pub(crate) struct Connections {
     free: Arc<Semaphore>,
     header_timeout: Duration,
     write_timeout: Duration,
+    prefix: Option<Arc<str>>,
 }
 
 impl Connections {
@@ -253,6 +277,7 @@ impl Connections {
             free: Arc::new(Semaphore::new(options.max_connections)),
             header_timeout: options.header_timeout,
             write_timeout: options.write_timeout,
+            prefix: options.path_prefix.as_deref().map(Arc::from),
         }
     }
 
@@ -272,6 +297,7 @@ impl Connections {
             drop(stream.set_nodelay(true));
             let stream = Stalled::new(stream, self.write_timeout);
             let service = TowerToHyperService::new(router.clone());
+            let service = BelowPrefix::new(service, self.prefix.clone());
             let remote = Remote(address.ip());
             let service = service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(remote);

@@ -97,7 +97,8 @@ pub(super) fn serve_gateway(
         options,
     );
     super::run(async {
-        let listener = super::bind(arguments.listen).await?;
+        let prefix = arguments.path_prefix.unwrap_or_default();
+        let listener = super::bind(arguments.listen, &prefix).await?;
         let mut exit = Exit::Done;
         let end = async { exit = signalled().await };
         let served = server.serve(listener, end).await;

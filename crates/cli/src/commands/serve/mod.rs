@@ -48,8 +48,10 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     let listen = arguments.listen;
     let mut options = ChatServerOptions::default()
         .with_hosts(arguments.host_names.clone())
+        .with_path_prefix(arguments.path_prefix.clone())
         .with_continued_conversations(arguments.continue_conversations)
         .with_debug_view(arguments.debug_view);
+    let prefix = arguments.path_prefix.clone().unwrap_or_default();
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
     }
@@ -62,7 +64,7 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
     run(async {
         host.check().await?;
-        let listener = bind(listen).await?;
+        let listener = bind(listen, &prefix).await?;
         let server = ChatServer::new(
             host.clone(),
             log,
@@ -94,7 +96,7 @@ fn run(server: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, Cli
 }
 
 /// Listens on an address and prints it.
-async fn bind(listen: SocketAddr) -> Result<TcpListener, CliError> {
+async fn bind(listen: SocketAddr, prefix: &str) -> Result<TcpListener, CliError> {
     let bound = TcpListener::bind(listen)
         .await
         .and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -103,7 +105,7 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, CliError> {
         CliError::user("listen_failed", message)
             .with_help("name another address: --listen 127.0.0.1:0 takes a free port")
     })?;
-    print_error(&format!("listening on http://{address}\n"));
+    print_error(&format!("listening on http://{address}{prefix}\n"));
     Ok(listener)
 }
 

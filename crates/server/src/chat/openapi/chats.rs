@@ -186,6 +186,7 @@ fn turns() -> Vec<Operation> {
         post("/v1/sessions/{session}/fork", "fork", "Copies a session")
             .body(&schema("ForkRequest"), false)
             .answer(201, "The copy.", &schema("Branch"))
+            .problem(503, "server_draining")
             .problem(404, "session_not_found")
             .problem(409, "session_exists")
             .problem(409, "session_busy")

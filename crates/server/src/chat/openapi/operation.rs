@@ -174,6 +174,7 @@ impl Operation {
         self.has_turn = true;
         self.problem(429, "turns_limited")
             .problem(409, "session_busy")
+            .problem(503, "server_draining")
             .problem(409, "session_awaiting_signal")
             .problem(409, "idempotency_key_reused")
             .problem(409, "turn_cancelled")

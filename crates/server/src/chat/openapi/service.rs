@@ -24,11 +24,12 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .answer_in(
             200,
-            "The store answers, and the server does not end.",
+            "The store answers, and the server begins turns.",
             "text/plain",
             &text,
         )
         .problem(503, "store_unavailable")
+        .problem(503, "server_draining")
         .problem(500, "store_corrupt"),
         get(
             "/metrics",
