@@ -11,6 +11,8 @@ mod answer;
 mod completion;
 mod gate;
 pub mod mcp;
+#[cfg(unix)]
+pub mod postgres;
 mod random;
 mod server;
 pub mod soak;
