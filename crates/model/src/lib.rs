@@ -44,6 +44,7 @@
 mod adapter;
 mod error;
 mod http;
+mod logprobs;
 mod provider;
 mod provider_table;
 mod recording;
@@ -60,6 +61,7 @@ pub use futures_util::future::BoxFuture;
 pub use http::{
     EndpointOptions, HttpLimits, RequestCapture, is_base_url, is_placeholder_key, redacted_base_url,
 };
+pub use logprobs::{ScoredToken, TokenLogprob};
 pub use provider::{
     Echo, EventHandler, HarmonyCompletions, HarmonyOptions, HttpProvider, Provider,
 };

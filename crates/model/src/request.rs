@@ -31,6 +31,10 @@ pub struct ModelRequest<'a> {
     pub tool_choice: &'a ToolChoice,
     /// The JSON Schema of the response, with an object at its root.
     pub response_schema: Option<&'a Value>,
+    /// The number of likely alternatives of each token; `None` for no log probabilities.
+    ///
+    /// Only [`HarmonyCompletions`](crate::HarmonyCompletions) reports them.
+    pub logprobs: Option<u64>,
 }
 
 impl<'a> ModelRequest<'a> {
@@ -47,6 +51,7 @@ impl<'a> ModelRequest<'a> {
             settings,
             tool_choice: &ToolChoice::Auto,
             response_schema: None,
+            logprobs: None,
         }
     }
 
@@ -68,6 +73,13 @@ impl<'a> ModelRequest<'a> {
     #[must_use]
     pub const fn with_response_schema(mut self, schema: &'a Value) -> Self {
         self.response_schema = Some(schema);
+        self
+    }
+
+    /// Requests log probabilities of the text, with this number of alternatives for each token.
+    #[must_use]
+    pub const fn with_logprobs(mut self, alternatives: Option<u64>) -> Self {
+        self.logprobs = alternatives;
         self
     }
 }

@@ -5,14 +5,18 @@ use std::time::Duration;
 use logue_message::ChatMessage;
 use serde_json::Value;
 
-use crate::Category;
+use crate::{Category, TokenLogprob};
 
 /// An event of a response in progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
     /// The next piece of visible text.
     Text(String),
+    /// The tokens of the next [`Text`](Self::Text), if the request asks for them.
+    ///
+    /// Text of a repaired part has none.
+    TextLogprobs(Vec<TokenLogprob>),
     /// The next piece of reasoning, which must not be shown to a user.
     Reasoning(String),
     /// The next piece of the provider's summary of the reasoning.

@@ -22,6 +22,7 @@ pub struct Completion {
     pieces: Vec<(Vec<u32>, String)>,
     finish: &'static str,
     stop_reason: Value,
+    has_logprobs: bool,
 }
 
 impl Completion {
@@ -32,6 +33,7 @@ impl Completion {
             pieces,
             finish: "stop",
             stop_reason: Value::Null,
+            has_logprobs: false,
         }
     }
 
@@ -49,18 +51,51 @@ impl Completion {
         self
     }
 
+    /// Adds log probabilities: each piece is one token, whose value is [`logprob`](Self::logprob).
+    ///
+    /// The second alternative of each token is `?`.
+    #[must_use]
+    pub const fn with_logprobs(mut self) -> Self {
+        self.has_logprobs = true;
+        self
+    }
+
+    /// Returns the log probability of the token of a piece.
+    pub fn logprob(piece: usize) -> f64 {
+        -f64::from(u32::try_from(piece).unwrap_or(u32::MAX)) / 8.0
+    }
+
     /// Returns the bytes of the event stream.
     pub fn stream(&self) -> Vec<u8> {
         let mut events: Vec<Value> = Vec::new();
         let last = self.pieces.len().saturating_sub(1);
         for (number, (ids, text)) in self.pieces.iter().enumerate() {
             if self.wire == Wire::Llama {
-                events.push(
-                    json!({"index": 0, "content": text, "tokens": ids, "stop": false,
-                    "id_slot": 0, "tokens_predicted": number + 1, "tokens_evaluated": 11}),
-                );
+                let mut event = json!({"index": 0, "content": text, "tokens": ids, "stop": false,
+                    "id_slot": 0, "tokens_predicted": number + 1, "tokens_evaluated": 11});
+                if let (true, Some(event)) = (self.has_logprobs, event.as_object_mut()) {
+                    let own = Self::logprob(number);
+                    let listed = json!([{"id": ids.first(), "token": text, "bytes": text.as_bytes(),
+                        "logprob": own, "top_logprobs": [
+                            {"id": 30, "token": "?", "bytes": [63], "logprob": own - 1.0},
+                            {"id": ids.first(), "token": text, "bytes": text.as_bytes(),
+                                "logprob": own}]}]);
+                    event.insert("completion_probabilities".to_owned(), listed);
+                }
+                events.push(event);
             } else {
-                events.push(self.chunk(ids, text, number == last, number == 0));
+                let mut event = self.chunk(ids, text, number == last, number == 0);
+                if let (true, Some(own)) = (self.has_logprobs, event.pointer_mut("/choices/0")) {
+                    let token = match (self.wire, ids.first()) {
+                        (Wire::VllmIds, Some(id)) => format!("token_id:{id}"),
+                        _ => text.clone(),
+                    };
+                    let value = Self::logprob(number);
+                    let top = json!({"?": value - 1.0, token.as_str(): value});
+                    own["logprobs"] = json!({"tokens": [token], "token_logprobs": [value],
+                        "top_logprobs": [top], "text_offset": [0]});
+                }
+                events.push(event);
             }
         }
         let mut bytes = Vec::new();

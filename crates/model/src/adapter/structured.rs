@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     BoxFuture, Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse,
-    Provider, ProviderError, ToolChoice,
+    Provider, ProviderError, TokenLogprob, ToolChoice,
 };
 
 /// The maximum size in bytes of a schema that is repeated with the violations.
@@ -141,12 +141,38 @@ impl Attempt {
     fn report(self, events: EventHandler<'_>) -> ModelResponse {
         if self.response.parsed.is_some() {
             // The pieces may include a code fence, which was removed.
-            events(ModelEvent::Text(self.response.message.text()));
+            let text = self.response.message.text();
+            let logprobs = tokens_of(&text, self.events);
+            if !logprobs.is_empty() {
+                events(ModelEvent::TextLogprobs(logprobs));
+            }
+            events(ModelEvent::Text(text));
         } else {
             self.events.into_iter().for_each(events);
         }
         self.response
     }
+}
+
+/// Returns the tokens of a part of the reported text.
+fn tokens_of(text: &str, events: Vec<ModelEvent>) -> Vec<TokenLogprob> {
+    let tokens = events.into_iter().filter_map(|event| match event {
+        ModelEvent::TextLogprobs(tokens) => Some(tokens),
+        _ => None,
+    });
+    let tokens: Vec<TokenLogprob> = tokens.flatten().collect();
+    let bytes = tokens.iter().flat_map(|token| &token.token.bytes);
+    let bytes: Vec<u8> = bytes.copied().collect();
+    let Some(start) = memchr::memmem::find(&bytes, text.as_bytes()) else {
+        return Vec::new();
+    };
+    let mut at = 0;
+    let within = tokens.into_iter().filter(|token| {
+        let own = at;
+        at += token.token.bytes.len();
+        own >= start && at <= start + text.len()
+    });
+    within.collect()
 }
 
 enum CheckResult {

@@ -2,6 +2,7 @@
 
 mod completion;
 mod decode;
+mod logprobs;
 mod prompt;
 mod scan;
 

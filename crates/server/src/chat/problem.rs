@@ -23,6 +23,8 @@ pub(crate) struct Problem {
     pub(crate) code: String,
     pub(crate) detail: String,
     pub(crate) help: Vec<String>,
+    /// The field of the request that is refused.
+    pub(crate) param: Option<&'static str>,
     /// The seconds after which the same request may succeed.
     pub(crate) retry_after: Option<u64>,
 }
@@ -34,12 +36,19 @@ impl Problem {
             code: code.to_owned(),
             detail: detail.into(),
             help: Vec::new(),
+            param: None,
             retry_after: None,
         }
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
+        self
+    }
+
+    /// Names the field of the request that is refused.
+    pub(crate) const fn with_param(mut self, param: &'static str) -> Self {
+        self.param = Some(param);
         self
     }
 

@@ -36,6 +36,7 @@ pub(super) async fn create(
         created: gateway.clock.now().0 / 1_000,
         model: chat.model,
         reasoning: chat.reasoning,
+        alternatives: chat.request.logprobs,
     };
     let mut parts = start(&gateway, chat.request, permit);
     if chat.is_stream {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use logue_agent::RequestSpan;
 use logue_model::{
-    FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider as _, ToolChoice, Usage,
+    FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider as _, TokenLogprob, ToolChoice,
+    Usage,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
@@ -26,7 +27,8 @@ const SEPARATOR: &str = "\n\n";
 #[derive(Debug)]
 pub(super) enum Part {
     Reasoning(String),
-    Text(String),
+    /// Visible text, with the log probabilities of its tokens if they are requested and known.
+    Text(String, Vec<TokenLogprob>),
     /// A whole call, whose arguments are checked.
     Call {
         id: String,
@@ -198,9 +200,13 @@ impl Exchange<'_> {
     ) -> Result<ModelResponse, Problem> {
         let request = self.request.model_request(&self.gateway.model, messages);
         let metrics = &self.gateway.metrics;
+        let mut logprobs = Vec::new();
         let mut handler = |event: ModelEvent| {
             let part = match event {
-                ModelEvent::Text(text) => Part::Text(reported.text.piece(text)),
+                ModelEvent::TextLogprobs(tokens) => return logprobs.extend(tokens),
+                ModelEvent::Text(text) => {
+                    Part::Text(reported.text.piece(text), std::mem::take(&mut logprobs))
+                }
                 ModelEvent::Reasoning(text) => Part::Reasoning(reported.reasoning.piece(text)),
                 ModelEvent::Repair { code } => return metrics.repair(code),
                 ModelEvent::SchemaRetry { .. } => {

@@ -9,6 +9,7 @@
 mod chat;
 mod exchange;
 mod limits;
+mod logprobs;
 mod messages;
 mod metrics;
 mod problem;

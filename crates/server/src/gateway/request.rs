@@ -13,6 +13,9 @@ use crate::chat::problem::Problem;
 /// The header that selects the field of the reasoning.
 pub(super) const REASONING: &str = "x-logue-reasoning";
 
+/// The most alternatives of a token.
+const MAX_ALTERNATIVES: u64 = 20;
+
 /// A request to the model, in no particular API.
 #[derive(Debug)]
 pub(super) struct GatewayRequest {
@@ -21,6 +24,8 @@ pub(super) struct GatewayRequest {
     pub(super) choice: ToolChoice,
     pub(super) settings: SamplingSettings,
     pub(super) schema: Option<Value>,
+    /// The number of alternatives of each token, if log probabilities are requested.
+    pub(super) logprobs: Option<u64>,
     /// Whether an answer may have several calls.
     pub(super) is_parallel: bool,
 }
@@ -34,7 +39,8 @@ impl GatewayRequest {
     ) -> ModelRequest<'r> {
         let request = ModelRequest::new(model, messages, &self.settings)
             .with_tools(&self.tools.definitions)
-            .with_tool_choice(&self.choice);
+            .with_tool_choice(&self.choice)
+            .with_logprobs(self.logprobs);
         match &self.schema {
             Some(schema) => request.with_response_schema(schema),
             None => request,
@@ -105,6 +111,8 @@ struct Body {
     chat_template_kwargs: Option<Value>,
     reasoning_format: Option<String>,
     include_reasoning: Option<bool>,
+    logprobs: Option<bool>,
+    top_logprobs: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -142,6 +150,7 @@ impl ChatRequest {
         let has_tools = !tools.definitions.is_empty();
         let choice = tool_choice(body.tool_choice.as_ref(), has_tools).map_err(Problem::invalid)?;
         let schema = response_schema(body.response_format.as_ref()).map_err(Problem::invalid)?;
+        let logprobs = body.logprobs()?;
         let settings = body.settings();
         Ok(Self {
             request: GatewayRequest {
@@ -150,6 +159,7 @@ impl ChatRequest {
                 choice,
                 settings,
                 schema,
+                logprobs,
                 is_parallel: body.parallel_tool_calls.unwrap_or(true),
             },
             reasoning,
@@ -178,6 +188,16 @@ impl Body {
         Ok(ReasoningField::ReasoningContent)
     }
 
+    /// Returns the number of requested alternatives of each token.
+    fn logprobs(&self) -> Result<Option<u64>, Problem> {
+        let is_requested = self.logprobs == Some(true);
+        if !is_requested && self.top_logprobs.is_some_and(|count| count > 0) {
+            let detail = "`top_logprobs` requires `logprobs`";
+            return Err(Problem::invalid(detail).with_param("top_logprobs"));
+        }
+        alternatives(self.top_logprobs, is_requested)
+    }
+
     fn settings(&self) -> SamplingSettings {
         let template = self.chat_template_kwargs.as_ref();
         let template = template.and_then(|own| own.get("reasoning_effort")?.as_str());
@@ -198,6 +218,19 @@ impl Body {
         settings.presence_penalty = self.presence_penalty;
         settings
     }
+}
+
+/// Checks the number of alternatives of each token; `None` if log probabilities are not requested.
+///
+/// # Errors
+/// Returns a problem if the number is too large.
+pub(super) fn alternatives(count: Option<u64>, is_requested: bool) -> Result<Option<u64>, Problem> {
+    let count = count.unwrap_or_default();
+    if count > MAX_ALTERNATIVES {
+        let detail = format!("`top_logprobs` must be 0 to {MAX_ALTERNATIVES}");
+        return Err(Problem::invalid(detail).with_param("top_logprobs"));
+    }
+    Ok(is_requested.then_some(count))
 }
 
 /// Returns the nearest of the three efforts of the model.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures_util::stream;
-use logue_model::Usage;
+use logue_model::{TokenLogprob, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use super::exchange::{AnswerEnd, Part};
+use super::logprobs::tokens_json;
 use super::problem::ends;
 use super::request::ReasoningField;
 use crate::chat::completions::error_json;
@@ -29,11 +30,14 @@ pub(super) struct ChatAnswer {
     pub(super) created: u64,
     pub(super) model: String,
     pub(super) reasoning: ReasoningField,
+    /// The number of alternatives of each token, if log probabilities are requested.
+    pub(super) alternatives: Option<u64>,
 }
 
 /// A whole answer.
 pub(super) struct WholeAnswer {
     text: String,
+    logprobs: Vec<TokenLogprob>,
     reasoning: String,
     calls: Vec<Value>,
     end: AnswerEnd,
@@ -46,9 +50,13 @@ impl WholeAnswer {
     /// Returns the problem with which the answer ends.
     pub(super) async fn read(mut parts: UnboundedReceiver<Part>) -> Result<Self, Problem> {
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+        let mut logprobs = Vec::new();
         while let Some(part) = parts.recv().await {
             match part {
-                Part::Text(piece) => text.push_str(&piece),
+                Part::Text(piece, tokens) => {
+                    text.push_str(&piece);
+                    logprobs.extend(tokens);
+                }
                 Part::Reasoning(piece) => reasoning.push_str(&piece),
                 Part::Call {
                     id,
@@ -59,6 +67,7 @@ impl WholeAnswer {
                 Part::End(end) => {
                     return Ok(Self {
                         text,
+                        logprobs,
                         reasoning,
                         calls,
                         end: end?,
@@ -73,6 +82,7 @@ impl WholeAnswer {
 impl ChatAnswer {
     /// Returns a whole answer.
     pub(super) fn whole(&self, whole: WholeAnswer) -> Value {
+        let logprobs = self.logprobs(&whole.logprobs);
         let mut message = Map::new();
         message.insert("role".to_owned(), json!("assistant"));
         let text = (!whole.text.is_empty()).then_some(whole.text);
@@ -89,7 +99,7 @@ impl ChatAnswer {
         json!({
             "id": self.id, "object": "chat.completion", "created": self.created,
             "model": self.model,
-            "choices": [{"index": 0, "finish_reason": whole.end.finish, "logprobs": null,
+            "choices": [{"index": 0, "finish_reason": whole.end.finish, "logprobs": logprobs,
                 "message": message}],
             "usage": whole.end.usage.as_ref().map(usage_json),
         })
@@ -118,6 +128,16 @@ impl ChatAnswer {
         let mut response = Response::new(Body::from_stream(chunks));
         set_stream_headers(response.headers_mut());
         response
+    }
+
+    /// Returns the log probabilities of visible text; `null` without any.
+    fn logprobs(&self, tokens: &[TokenLogprob]) -> Value {
+        match self.alternatives {
+            Some(count) if !tokens.is_empty() => {
+                json!({"content": tokens_json(tokens, count), "refusal": null})
+            }
+            _ => Value::Null,
+        }
     }
 
     fn chunk(&self, delta: &Value, finish: Option<&str>) -> Value {
@@ -171,7 +191,11 @@ impl ChunkWriter {
     /// Returns the events of a part.
     fn text_of(&mut self, part: Option<Part>) -> String {
         let delta = match part {
-            Some(Part::Text(text)) => json!({ "content": text }),
+            Some(Part::Text(text, tokens)) => {
+                let mut chunk = self.answer.chunk(&json!({ "content": text }), None);
+                chunk["choices"][0]["logprobs"] = self.answer.logprobs(&tokens);
+                return data(&chunk);
+            }
             Some(Part::Reasoning(text)) => match self.answer.reasoning.name() {
                 Some(field) => json!({ field: text }),
                 None => return String::new(),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod logprobs;
 mod prompts;
 mod reasks;
 mod responses;

@@ -4,9 +4,10 @@ use openchatml::ControlToken;
 use openchatml::harmony::control_id;
 use serde_json::{Map, Value, json};
 
+use super::logprobs::{logprobs, requested};
 use crate::http::ServerError;
 use crate::stream::interrupted;
-use crate::{Category, FinishReason, ModelRequest, ProviderError, Usage};
+use crate::{Category, FinishReason, ModelRequest, ProviderError, TokenLogprob, Usage};
 
 /// A kind of completion server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,11 +56,17 @@ impl HarmonyServer {
             set(name, value);
         }
         let max_tokens = settings.max_tokens;
+        if let Some(count) = requested(request).filter(|_| self != Self::LlamaCpp) {
+            set("logprobs", json!(count));
+        }
         match self {
             Self::LlamaCpp => {
                 set("n_predict", max_tokens.map_or(json!(-1), |max| json!(max)));
                 set("return_tokens", json!(true));
                 set("cache_prompt", json!(true));
+                if let Some(count) = requested(request) {
+                    set("n_probs", json!(count));
+                }
                 return Value::Object(body);
             }
             Self::Plain => {
@@ -83,6 +90,9 @@ impl HarmonyServer {
                 _ => json!(true),
             };
             set(name, value);
+        }
+        if request.logprobs.is_some() {
+            set("return_tokens_as_token_ids", json!(true));
         }
         if self == Self::Any {
             set("return_tokens", json!(true));
@@ -109,6 +119,8 @@ pub(super) struct CompletionPiece {
     /// The control token at which the server reports to have stopped.
     pub(super) stopped_at: Option<ControlToken>,
     pub(super) usage: Option<Usage>,
+    /// The log probabilities of all tokens of the piece, or none.
+    pub(super) logprobs: Vec<TokenLogprob>,
 }
 
 impl CompletionPiece {
@@ -156,9 +168,10 @@ impl CompletionPiece {
             }
             Some(_) => Some(FinishReason::Stop),
         };
-        let ids = get("token_ids").or_else(|| get("tokens"));
+        let ids = token_ids(get("token_ids").or_else(|| get("tokens")))?;
         Ok(Self {
-            ids: token_ids(ids)?,
+            logprobs: logprobs(chunk, choice, &ids),
+            ids,
             text: word("text").unwrap_or_default().to_owned(),
             finish,
             stopped_at: get("stop_reason").and_then(stop_token),
@@ -180,8 +193,10 @@ impl CompletionPiece {
                 .unwrap_or(0),
             reasoning_tokens: 0,
         };
+        let ids = token_ids(chunk.get("tokens"))?;
         Ok(Self {
-            ids: token_ids(chunk.get("tokens"))?,
+            logprobs: logprobs(chunk, None, &ids),
+            ids,
             text: word("content").unwrap_or_default().to_owned(),
             finish: stopped.then(|| match word("stop_type") {
                 Some("limit") => FinishReason::Length,

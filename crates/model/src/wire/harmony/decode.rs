@@ -12,12 +12,16 @@ use openchatml::{ControlToken, FrameRole, recipient_of, tool_of};
 use serde_json::Value;
 
 use super::completion::CompletionPiece;
+use super::logprobs::TokenQueue;
 use super::scan::{ControlScanner, TextPiece};
 use crate::stream::{Decoder, incomplete, interrupted};
 use crate::{
     Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse, ProviderError,
-    Usage,
+    TokenLogprob, Usage,
 };
+
+/// The first id of the control tokens of `o200k_harmony`.
+const FIRST_CONTROL: u32 = 199_998;
 
 /// The decoder of one completion.
 #[derive(Debug)]
@@ -99,11 +103,13 @@ impl Decoder for HarmonyDecoder {
         }
         match self.form {
             Some(OutputForm::Ids) => {
+                let mut logprobs = piece.logprobs.into_iter();
                 for id in piece.ids {
+                    self.response.expect(logprobs.next());
                     self.id(id, &mut **events);
                 }
             }
-            Some(OutputForm::Text) => self.text(&piece.text, &mut **events),
+            Some(OutputForm::Text) => self.tokens(&piece.text, piece.logprobs, &mut **events),
             None => {}
         }
         self.finish = self.finish.or(piece.finish);
@@ -166,8 +172,30 @@ impl HarmonyDecoder {
         let response = &mut self.response;
         self.stream
             .push_harmony(id, &mut |event: Read<'_>| response.receive(&event, events));
+        if is_control(id) {
+            self.response.tokens.clear();
+        }
         if hidden && self.response.is_hidden() {
             self.response.reasoning_tokens += 1;
+        }
+    }
+
+    /// Reads text by its tokens, if they are the whole text.
+    fn tokens(
+        &mut self,
+        text: &str,
+        logprobs: Vec<TokenLogprob>,
+        events: &mut (dyn FnMut(ModelEvent) + Send),
+    ) {
+        let pieces: String = logprobs.iter().map(|own| own.token.text.as_str()).collect();
+        if pieces != text {
+            self.response.tokens.clear();
+            return self.text(text, events);
+        }
+        for logprob in logprobs {
+            let piece = logprob.token.text.clone();
+            self.response.expect(Some(logprob));
+            self.text(&piece, events);
         }
     }
 
@@ -197,8 +225,16 @@ fn feed(
     let mut sink = |event: Read<'_>| response.receive(&event, &mut *events);
     match piece {
         TextPiece::Text(text) => stream.push(0, |_| Some(text.as_bytes()), &mut sink),
-        TextPiece::Control(id) => stream.push(id, |_| None, &mut sink),
+        TextPiece::Control(id) => {
+            stream.push(id, |_| None, &mut sink);
+            response.tokens.clear();
+        }
     }
+}
+
+/// Returns whether an id is that of a control token, and not of text.
+const fn is_control(id: u32) -> bool {
+    id >= FIRST_CONTROL
 }
 
 /// The received content.
@@ -217,6 +253,8 @@ struct HarmonyResponse {
     is_over: bool,
     reasoning_tokens: u64,
     incomplete: Incomplete,
+    /// The tokens with log probabilities whose text is not reported yet.
+    tokens: TokenQueue,
 }
 
 /// The treatment of truncated and empty responses.
@@ -232,6 +270,8 @@ enum Incomplete {
 struct CurrentMessage {
     kind: MessageKind,
     text: String,
+    /// The log probabilities of a preamble.
+    logprobs: Vec<TokenLogprob>,
     name: String,
     content_type: Option<String>,
     /// The index among the calls that have begun.
@@ -248,6 +288,13 @@ enum MessageKind {
 }
 
 impl HarmonyResponse {
+    /// Adds the log probability of the next token.
+    fn expect(&mut self, token: Option<TokenLogprob>) {
+        if let Some(token) = token {
+            self.tokens.push(token);
+        }
+    }
+
     fn is_hidden(&self) -> bool {
         let current = self.current.as_ref();
         current.is_some_and(|current| current.kind == MessageKind::Reasoning)
@@ -294,6 +341,7 @@ impl HarmonyResponse {
         self.current = Some(CurrentMessage {
             kind,
             text: String::new(),
+            logprobs: Vec::new(),
             name,
             content_type: head.content_type.clone(),
             index: self.call_count,
@@ -306,7 +354,13 @@ impl HarmonyResponse {
             return;
         };
         current.text.push_str(text);
+        let logprobs = self.tokens.assign(text);
         let text = text.to_owned();
+        if current.kind == MessageKind::Text && !logprobs.is_empty() {
+            events(ModelEvent::TextLogprobs(logprobs));
+        } else if current.kind == MessageKind::Preamble {
+            current.logprobs.extend(logprobs);
+        }
         events(match current.kind {
             MessageKind::Preamble => return,
             MessageKind::Text => ModelEvent::Text(text),
@@ -333,6 +387,9 @@ impl HarmonyResponse {
             MessageKind::Text => self.say(current.text, false),
             MessageKind::Preamble if matches!(end, End::End | End::Return) => {
                 if !current.text.is_empty() {
+                    if !current.logprobs.is_empty() {
+                        events(ModelEvent::TextLogprobs(current.logprobs));
+                    }
                     events(ModelEvent::Text(current.text.clone()));
                 }
                 self.say(current.text, true);

@@ -38,6 +38,6 @@ pub(crate) fn error_json(problem: &Problem) -> Value {
         500.. => "server_error",
         _ => "invalid_request_error",
     };
-    json!({"error": {"message": problem.detail, "type": kind, "param": null,
+    json!({"error": {"message": problem.detail, "type": kind, "param": problem.param,
         "code": problem.code}})
 }

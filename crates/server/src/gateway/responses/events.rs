@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::chat::problem::Problem;
 use crate::gateway::exchange::{AnswerEnd, Part};
+use crate::gateway::logprobs::tokens_json;
 use crate::gateway::writer::pieces;
 
 /// Writes the events of a response, and the response itself.
@@ -13,6 +14,8 @@ pub(super) struct ResponseWriter {
     head: Map<String, Value>,
     suffix: String,
     has_reasoning: bool,
+    /// The number of alternatives of each token, if log probabilities are requested.
+    alternatives: Option<u64>,
     output: Vec<Value>,
     open: Option<OpenItem>,
     events: Vec<Value>,
@@ -25,14 +28,15 @@ struct OpenItem {
     is_reasoning: bool,
     id: String,
     text: String,
+    logprobs: Vec<Value>,
 }
 
 impl OpenItem {
-    fn part(&self, text: &str) -> Value {
+    fn part(&self, text: &str, logprobs: &[Value]) -> Value {
         if self.is_reasoning {
             json!({"type": "reasoning_text", "text": text})
         } else {
-            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
         }
     }
 
@@ -57,11 +61,17 @@ impl OpenItem {
 
 impl ResponseWriter {
     /// Creates a writer with the first events.
-    pub(super) fn new(head: Map<String, Value>, suffix: String, has_reasoning: bool) -> Self {
+    pub(super) fn new(
+        head: Map<String, Value>,
+        suffix: String,
+        has_reasoning: bool,
+        alternatives: Option<u64>,
+    ) -> Self {
         let mut writer = Self {
             head,
             suffix,
             has_reasoning,
+            alternatives,
             output: Vec::new(),
             open: None,
             events: Vec::new(),
@@ -87,8 +97,12 @@ impl ResponseWriter {
     /// Adds a part; the last one gives the response.
     pub(super) fn part(&mut self, part: Part) -> Option<Value> {
         match part {
-            Part::Text(text) => self.delta(false, &text),
-            Part::Reasoning(text) if self.has_reasoning => self.delta(true, &text),
+            Part::Text(text, tokens) => {
+                let logprobs = self.alternatives;
+                let logprobs = logprobs.map(|count| tokens_json(&tokens, count));
+                self.delta(false, &text, logprobs.unwrap_or_default());
+            }
+            Part::Reasoning(text) if self.has_reasoning => self.delta(true, &text, Vec::new()),
             Part::Reasoning(_) => {}
             Part::Call {
                 id,
@@ -100,7 +114,7 @@ impl ResponseWriter {
         None
     }
 
-    fn delta(&mut self, is_reasoning: bool, text: &str) {
+    fn delta(&mut self, is_reasoning: bool, text: &str, logprobs: Vec<Value>) {
         let is_other = |open: &OpenItem| open.is_reasoning != is_reasoning;
         if self.open.as_ref().is_some_and(is_other) {
             self.close("completed");
@@ -114,13 +128,17 @@ impl ResponseWriter {
                 is_reasoning,
                 id: format!("{kind}_{}_{index}", self.suffix),
                 text: String::new(),
+                logprobs: Vec::new(),
             };
             let item = open.item(&json!([]), "in_progress");
             self.push(
                 "response.output_item.added",
                 json!({"output_index": index, "item": item}),
             );
-            let data = self.place(&open.id, json!({"content_index": 0, "part": open.part("")}));
+            let data = self.place(
+                &open.id,
+                json!({"content_index": 0, "part": open.part("", &[])}),
+            );
             self.push("response.content_part.added", data);
             open
         };
@@ -129,8 +147,9 @@ impl ResponseWriter {
         let (kind, id) = (format!("{}.delta", open.event()), open.id.clone());
         let mut data = json!({"content_index": 0, "delta": text});
         if !is_reasoning {
-            data["logprobs"] = json!([]);
+            data["logprobs"] = json!(logprobs);
         }
+        open.logprobs.extend(logprobs);
         let data = self.place(&id, data);
         self.push(&kind, data);
     }
@@ -142,11 +161,11 @@ impl ResponseWriter {
         };
         let mut data = json!({"content_index": 0, "text": open.text});
         if !open.is_reasoning {
-            data["logprobs"] = json!([]);
+            data["logprobs"] = json!(open.logprobs);
         }
         let data = self.place(&open.id, data);
         self.push(&format!("{}.done", open.event()), data);
-        let part = open.part(&open.text);
+        let part = open.part(&open.text, &open.logprobs);
         let data = self.place(&open.id, json!({"content_index": 0, "part": part}));
         self.push("response.content_part.done", data);
         self.done(open.item(&json!([part]), status));

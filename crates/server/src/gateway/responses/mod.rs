@@ -45,7 +45,9 @@ pub(super) async fn create(
     let (asked, permit) = accepted.inspect_err(|problem| gateway.metrics.request(Err(problem)))?;
     let suffix = gateway.ids.new_id();
     let now = gateway.clock.now().0 / 1_000;
-    let mut writer = ResponseWriter::new(asked.head(&suffix, now), suffix, asked.has_reasoning);
+    let head = asked.head(&suffix, now);
+    let alternatives = asked.request.logprobs;
+    let mut writer = ResponseWriter::new(head, suffix, asked.has_reasoning, alternatives);
     let mut parts = start(&gateway, asked.request, permit);
     if asked.is_stream {
         let first = timeout(FIRST_PART, parts.recv()).await.ok().flatten();

@@ -8,8 +8,11 @@ use serde_json::{Map, Value, json};
 use super::input::messages;
 use crate::chat::problem::Problem;
 use crate::gateway::messages::chat_messages;
-use crate::gateway::request::{GatewayRequest, REASONING, effort_of};
+use crate::gateway::request::{GatewayRequest, REASONING, alternatives, effort_of};
 use crate::gateway::tools::{OfferedTools, tool_choice};
+
+/// The word of `include` that requests log probabilities.
+const LOGPROBS: &str = "message.output_text.logprobs";
 
 /// A stateless request.
 pub(super) struct ResponseRequest {
@@ -40,6 +43,8 @@ struct Body {
     previous_response_id: Option<Value>,
     conversation: Option<Value>,
     metadata: Option<Value>,
+    include: Option<Vec<String>>,
+    top_logprobs: Option<u64>,
 }
 
 impl ResponseRequest {
@@ -59,7 +64,9 @@ impl ResponseRequest {
         if body.background == Some(true) {
             return Err(Problem::invalid("`background` is not accepted"));
         }
-        let parsed = body.request().map_err(Problem::invalid)?;
+        let logprobs = body.logprobs()?;
+        let mut parsed = body.request().map_err(Problem::invalid)?;
+        parsed.logprobs = logprobs;
         let header = headers.get(REASONING).and_then(|word| word.to_str().ok());
         let tools = body.tools.unwrap_or_default();
         let repeated = json!({
@@ -69,6 +76,7 @@ impl ResponseRequest {
             "text": body.text.unwrap_or_else(|| json!({"format": {"type": "text"}})),
             "reasoning": body.reasoning, "max_output_tokens": body.max_output_tokens,
             "temperature": body.temperature, "top_p": body.top_p,
+            "top_logprobs": body.top_logprobs.unwrap_or_default(),
             "metadata": body.metadata.unwrap_or_else(|| json!({})),
         });
         Ok(Self {
@@ -99,6 +107,12 @@ impl ResponseRequest {
 }
 
 impl Body {
+    /// Returns the number of requested alternatives of each token.
+    fn logprobs(&self) -> Result<Option<u64>, Problem> {
+        let include = self.include.as_deref().unwrap_or_default();
+        alternatives(self.top_logprobs, include.iter().any(|own| own == LOGPROBS))
+    }
+
     fn request(&self) -> Result<GatewayRequest, String> {
         let messages = messages(&self.input, self.instructions.as_deref())?;
         let mut tools = OfferedTools::default();
@@ -123,6 +137,7 @@ impl Body {
             choice,
             settings,
             schema: self.schema()?,
+            logprobs: None,
             is_parallel: self.parallel_tool_calls.unwrap_or(true),
         })
     }
