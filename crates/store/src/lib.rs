@@ -35,12 +35,18 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encoding;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod search;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stores;
 
+#[cfg(feature = "postgres")]
+pub use postgres::{LeaseTime, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use search::{SearchHit, SearchIndex};
 #[cfg(feature = "sqlite")]

@@ -6,9 +6,9 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use serde::de::DeserializeOwned;
 
 use super::error::SqliteResult;
+use crate::encoding::{parsed, uuid_bytes, uuid_text};
 
-/// The maximum nesting depth of JSON. Deeper values could be written and not read.
-const MAX_DEPTH: usize = 512;
+pub(super) use crate::encoding::written;
 
 /// An id: 16 bytes if it is a UUID in its usual spelling, and text otherwise.
 #[derive(Debug)]
@@ -72,17 +72,6 @@ impl FromSql for TimestampColumn {
         };
         Ok(Self(Timestamp(millis)))
     }
-}
-
-/// Serialises JSON for a column.
-pub(super) fn written(value: &serde_json::Value) -> Result<String, StoreError> {
-    if !fits(value, MAX_DEPTH) {
-        return Err(StoreError::Unavailable {
-            message: format!("JSON that is nested more than {MAX_DEPTH} deep cannot be stored"),
-            source: None,
-        });
-    }
-    serde_json::to_string(value).map_err(StoreError::unavailable)
 }
 
 /// JSON that was read from a column.
@@ -150,87 +139,6 @@ fn full(what: &str) -> StoreError {
     }
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    match serde_json::from_str(text) {
-        // Only nesting deeper than 128 is parsed again, with `MAX_DEPTH` as the bound.
-        Err(_) if (MAX_DEPTH / 8..=MAX_DEPTH + 2).contains(&nesting(text)) => {
-            let mut deserializer = serde_json::Deserializer::from_str(text);
-            deserializer.disable_recursion_limit();
-            let value = T::deserialize(&mut deserializer)?;
-            deserializer.end()?;
-            Ok(value)
-        }
-        result => result,
-    }
-}
-
-/// Returns the nesting depth of the brackets of a JSON text.
-fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0);
-    let (mut quoted, mut escaped) = (false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'[' | b'{' if !quoted => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
-fn fits(value: &serde_json::Value, left: usize) -> bool {
-    match value {
-        serde_json::Value::Array(items) => {
-            left > 0 && items.iter().all(|item| fits(item, left - 1))
-        }
-        serde_json::Value::Object(members) => {
-            left > 0 && members.values().all(|item| fits(item, left - 1))
-        }
-        _ => true,
-    }
-}
-
 fn clamped(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
-    if text.len() != 36 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(16);
-    let mut high = None;
-    for (index, byte) in text.bytes().enumerate() {
-        let digit = match byte {
-            b'-' if matches!(index, 8 | 13 | 18 | 23) => continue,
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        match high.take() {
-            None => high = Some(digit),
-            Some(high) => bytes.push(high << 4 | digit),
-        }
-    }
-    // A text with dashes at other places has too many or too few digits.
-    (bytes.len() == 16).then_some(bytes)
-}
-
-fn uuid_text(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    text
 }

@@ -7,9 +7,10 @@ use rusqlite::{Connection, params};
 use super::column::{Count, written};
 use super::error::SqliteResult;
 use super::inbox::{self, Arrival};
+use super::seal;
 use super::session::{existing, find, find_or_create};
 use super::suspension::{self, SuspensionRow};
-use super::{seal, stored_work};
+use crate::encoding::stored_work;
 
 /// A fork with serialised JSON.
 pub(super) struct Fork {

@@ -3,65 +3,26 @@
 //! Most messages have a role and a text. They are one letter and the text itself, which needs a tenth
 //! less of the file than their JSON. All others are JSON, which begins with another letter.
 
-use logue_harness::store::StoreError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::column::{Json, written};
+use crate::encoding::parsed_message;
 
-/// The roles with a short form, and their letters.
-const LETTERS: [(char, &str); 3] = [('u', "user"), ('a', "assistant"), ('s', "system")];
+pub(super) use crate::encoding::written_message;
 
 /// The condition of a body that no message has.
 pub(super) const INVALID: &str =
     "substr(body, 1, 1) NOT IN ('u', 'a', 's') AND NOT json_valid(body)";
-
-/// Serialises a message for its column.
-pub(super) fn written_message(message: &Value) -> Result<String, StoreError> {
-    short(message).map_or_else(|| written(message), Ok)
-}
-
-/// Returns the short form, if the message has one.
-fn short(message: &Value) -> Option<String> {
-    let mut members = message.as_object()?.iter();
-    let (role, content) = (members.next()?, members.next()?);
-    if members.next().is_some() || role.0 != "role" || content.0 != "content" {
-        return None;
-    }
-    let role = role.1.as_str()?;
-    let (letter, _) = LETTERS.iter().find(|(_, name)| *name == role)?;
-    let content = content.1.as_str()?;
-    // Functions of SQL end a text at such a byte.
-    if content.contains('\0') {
-        return None;
-    }
-    let mut body = String::with_capacity(1 + content.len());
-    body.push(*letter);
-    body.push_str(content);
-    Some(body)
-}
 
 /// A message that was read from its column.
 pub(super) struct MessageBody(pub(super) Value);
 
 impl FromSql for MessageBody {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let ValueRef::Text(bytes) = value else {
-            return Err(FromSqlError::InvalidType);
-        };
-        let known = LETTERS.iter().find(|(letter, _)| {
-            bytes
-                .first()
-                .is_some_and(|byte| char::from(*byte) == *letter)
-        });
-        let Some((_, role)) = known else {
-            return Json::column_result(value).map(|json| Self(json.0));
-        };
-        let content = value.as_str()?.get(1..).unwrap_or_default();
-        let mut message = Map::with_capacity(2);
-        message.insert("role".to_owned(), Value::from(*role));
-        message.insert("content".to_owned(), Value::from(content));
-        Ok(Self(Value::Object(message)))
+        let message = parsed_message(value.as_str()?);
+        message
+            .map(Self)
+            .map_err(|error| FromSqlError::Other(Box::new(error)))
     }
 }
 

@@ -47,7 +47,8 @@ use logue_harness::store::{
 use rusqlite::Connection;
 use serde_json::{Map, Value};
 
-use self::column::written;
+use crate::encoding::{stored_work, written};
+
 use self::error::SqliteResult;
 use self::file::Access;
 use self::queue::Queue;
@@ -574,14 +575,4 @@ fn change(commit: Commit) -> Result<Change, StoreError> {
         end,
         now: commit.now,
     })
-}
-
-fn stored_work(work: &EntryPayload) -> Result<String, StoreError> {
-    let value = serde_json::to_value(work).map_err(StoreError::unavailable)?;
-    written(&value)
-}
-
-/// Serialises a value; `null` is stored as SQL `NULL`.
-fn optional(value: &Value) -> Result<Option<String>, StoreError> {
-    (!value.is_null()).then(|| written(value)).transpose()
 }

@@ -16,6 +16,7 @@ use super::error::SqliteResult;
 use super::inbox::{self, Arrival};
 use super::seal;
 use super::session::{self, Head};
+use crate::encoding::optional;
 
 /// A suspension to store, with serialised JSON.
 pub(super) struct SuspensionRow {
@@ -29,7 +30,7 @@ impl SuspensionRow {
         Ok(Self {
             signal_id: suspension.signal_id,
             metadata: suspension.metadata.as_ref().map(written).transpose()?,
-            record: super::optional(&suspension.record)?,
+            record: optional(&suspension.record)?,
         })
     }
 }

@@ -12,6 +12,7 @@ use super::inbox::{self, HeadEntry};
 use super::seal;
 use super::session::{self, Head};
 use super::suspension::{self, SuspensionRow};
+use crate::encoding::optional;
 
 /// A commit with serialised JSON.
 pub(super) struct Change {
@@ -50,7 +51,7 @@ impl OutcomeRow {
         Ok(Self {
             kind: outcome.kind,
             replies_from: outcome.replies_from,
-            body: super::optional(&outcome.body)?,
+            body: optional(&outcome.body)?,
         })
     }
 }

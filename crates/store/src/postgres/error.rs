@@ -1,0 +1,176 @@
+//! Errors of the database in terms of the port.
+
+use std::sync::Arc;
+
+use logue_harness::store::StoreError;
+use tokio_postgres::error::SqlState;
+
+/// A statement that did not succeed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) fate: Fate,
+    pub(super) error: StoreError,
+}
+
+/// What is known about the effect of a statement that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It had none, and another attempt would fail alike.
+    Refused,
+    /// It had none, and another attempt may succeed, on another connection.
+    Undone,
+    /// Its answer was lost: it may have happened.
+    Unknown,
+}
+
+impl Failure {
+    /// A failure to connect: nothing was sent.
+    pub(super) fn connecting(shown: &str, error: tokio_postgres::Error) -> Self {
+        let refused = error.code().is_some_and(is_refusal);
+        let text = text(&error);
+        if refused {
+            return Self {
+                fate: Fate::Refused,
+                error: StoreError::NotAStore(format!("{shown}: {text}")),
+            };
+        }
+        Self {
+            fate: Fate::Undone,
+            error: StoreError::Unavailable {
+                message: format!("{shown}: cannot connect: {text}; check that the server runs"),
+                source: Some(Arc::new(error)),
+            },
+        }
+    }
+
+    /// A failure of a statement that was sent.
+    pub(super) fn answering(shown: &str, error: tokio_postgres::Error) -> Self {
+        let text = text(&error);
+        let Some(code) = error.code() else {
+            return Self {
+                fate: if error.is_closed() || is_io(&error) {
+                    Fate::Unknown
+                } else {
+                    Fate::Refused
+                },
+                error: StoreError::Unavailable {
+                    message: format!("{shown}: the connection was lost: {text}"),
+                    source: Some(Arc::new(error)),
+                },
+            };
+        };
+        let (fate, advice) = match code.code() {
+            "40001" | "40P01" => (Fate::Undone, "too many concurrent changes; try again"),
+            "55P03" => (Fate::Undone, "locked by another transaction; try again"),
+            "53300" | "53400" => (
+                Fate::Undone,
+                "the server has no free connection; raise `max_connections`, or use a pooler",
+            ),
+            "57P03" => (Fate::Undone, "the server starts or stops; try again"),
+            "53100" => (
+                Fate::Refused,
+                "the disk of the server is full; free some space and try again",
+            ),
+            "53200" => (Fate::Refused, "the server is out of memory; try again"),
+            "25006" => (
+                Fate::Undone,
+                "the server is a standby or read-only; name the primary, or several hosts",
+            ),
+            "57014" => (
+                Fate::Refused,
+                "the server cancelled the statement, as `statement_timeout` says",
+            ),
+            // The commit may have come before the end of the connection.
+            "57P01" | "57P02" => (Fate::Unknown, "the connection was ended by the server"),
+            state if state.starts_with("08") => (Fate::Unknown, "the connection was lost"),
+            state if state.starts_with("XX") => {
+                return Self {
+                    fate: Fate::Refused,
+                    error: StoreError::Damaged(format!(
+                        "{shown}: {text}; restore a backup of the database"
+                    )),
+                };
+            }
+            _ if is_refusal(code) => {
+                return Self {
+                    fate: Fate::Refused,
+                    error: StoreError::NotAStore(format!("{shown}: {text}")),
+                };
+            }
+            _ => (Fate::Refused, "unexpected error of the database"),
+        };
+        Self {
+            fate,
+            error: StoreError::Unavailable {
+                message: format!("{shown}: {advice} ({text})"),
+                source: Some(Arc::new(error)),
+            },
+        }
+    }
+
+    /// Nothing was sent, because something took too long.
+    pub(super) fn waiting(shown: &str, what: &str) -> Self {
+        Self {
+            fate: Fate::Undone,
+            error: unavailable(shown, what),
+        }
+    }
+
+    /// Returns the error, which says that the effect is unknown if it is.
+    pub(super) fn into_error(self) -> StoreError {
+        match (self.fate, self.error) {
+            (Fate::Unknown, StoreError::Unavailable { message, source }) => {
+                StoreError::Unavailable {
+                    message: format!("{message}; whether the change was made is unknown"),
+                    source,
+                }
+            }
+            (_, error) => error,
+        }
+    }
+}
+
+/// Returns the error of a database that cannot be used now.
+pub(super) fn unavailable(shown: &str, what: &str) -> StoreError {
+    StoreError::Unavailable {
+        message: format!("{shown}: {what}"),
+        source: None,
+    }
+}
+
+/// Returns whether a state says that the address, its user or its rights are wrong.
+fn is_refusal(code: &SqlState) -> bool {
+    let state = code.code();
+    ["28", "3D", "3F", "42"]
+        .iter()
+        .any(|class| state.starts_with(class))
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        if cause.is::<std::io::Error>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+/// Returns the message of the server or of the connection.
+fn text(error: &tokio_postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return error.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        next = cause.source();
+    }
+    text
+}

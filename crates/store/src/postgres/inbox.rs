@@ -1,0 +1,228 @@
+//! The inbox: entries, the running one and its journal.
+
+use logue_harness::store::{
+    CancelMode, ClaimedEntry, EnqueueResult, EntryPayload, EntryState, InboxEntry, JournalNote,
+    Lease, NewEntry, StoreError,
+};
+use serde_json::Value;
+use tokio_postgres::Row;
+
+use super::call::Call;
+use super::column::{count, get, id, position, read_count, read_id, read_time, time};
+use super::damaged;
+use super::lease::refusal;
+use crate::encoding::{parsed, stored_work, written};
+
+pub(super) fn enqueue(session: &str, entry: NewEntry) -> Result<Call, StoreError> {
+    let is_keyed = entry.key.is_some();
+    let call =
+        Call::new("SELECT * FROM logue.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
+    Ok(call
+        .bytes(session.as_bytes().to_vec())
+        .text(stored_work(&entry.work)?)
+        .maybe_bytes(entry.work.invocation_id().map(id))
+        .flag(matches!(entry.work, EntryPayload::Resume { .. }))
+        .maybe_bytes(entry.key.as_deref().map(id))
+        .maybe_bytes(entry.digest.map(String::into_bytes))
+        .maybe_number(entry.retries.map(position))
+        .flag(entry.only_if_idle)
+        .maybe_number(entry.only_after.map(count))
+        .maybe_small(entry.cancel.map(mode))
+        .number(time(entry.now))
+        .flagged()
+        .repeated_if(is_keyed))
+}
+
+pub(super) fn enqueued(session: &str, row: &Row) -> Result<EnqueueResult, StoreError> {
+    let number = |column| read_count(get(row, column)?);
+    Ok(match get::<String>(row, "status")?.as_str() {
+        "entry" => EnqueueResult::Entry {
+            entry: number("entry")?,
+            is_new: get::<Option<bool>>(row, "is_new")?.unwrap_or_default(),
+            ahead: number("ahead")?,
+        },
+        "busy" => EnqueueResult::Busy,
+        "other" => EnqueueResult::OtherWork {
+            entry: number("entry")?,
+        },
+        "superseded" => EnqueueResult::Superseded,
+        what => return Err(damaged(session, what)),
+    })
+}
+
+macro_rules! entries {
+    ($condition:literal) => {
+        concat!(
+            "SELECT e.pos & 4294967295 AS entry, e.work, e.key, e.invocation, e.accepted_at, s.cursor
+             FROM logue.session s JOIN logue.entry e ON ",
+            $condition,
+            " WHERE ",
+            of_session!()
+        )
+    };
+}
+
+pub(super) fn entry(session: &str, entry: u64) -> Call {
+    Call::new(entries!("e.pos = (s.sid << 32) + $2"))
+        .bytes(session.as_bytes().to_vec())
+        .number(position(entry))
+}
+
+pub(super) fn entry_with_key(session: &str, key: &str) -> Call {
+    Call::new(entries!(
+        "e.pos >> 32 = s.sid AND substr(e.key, 1, 1024) = substr($2, 1, 1024) AND e.key = $2"
+    ))
+    .bytes(session.as_bytes().to_vec())
+    .bytes(id(key))
+}
+
+pub(super) fn inbox(session: &str) -> Call {
+    Call::new(concat!(
+        entries!("e.pos > (s.sid << 32) + s.cursor AND e.pos <= (s.sid << 32) + 4294967295"),
+        " ORDER BY e.pos"
+    ))
+    .bytes(session.as_bytes().to_vec())
+}
+
+pub(super) fn read_entry(row: &Row) -> Result<InboxEntry, StoreError> {
+    let entry = read_count(get(row, "entry")?)?;
+    let cursor = read_count(get(row, "cursor")?)?;
+    let invocation: Option<Vec<u8>> = get(row, "invocation")?;
+    let state = if entry <= cursor {
+        EntryState::Settled
+    } else if invocation.is_some() {
+        EntryState::Running
+    } else {
+        EntryState::Waiting
+    };
+    entry_in(row, entry, state)
+}
+
+fn entry_in(row: &Row, entry: u64, state: EntryState) -> Result<InboxEntry, StoreError> {
+    let maybe_id = |column| -> Result<Option<String>, StoreError> {
+        let bytes: Option<Vec<u8>> = get(row, column)?;
+        bytes.as_deref().map(read_id).transpose()
+    };
+    let work: Option<String> = get(row, "work")?;
+    Ok(InboxEntry {
+        entry,
+        work: work.as_deref().map(json).transpose()?,
+        key: maybe_id("key")?,
+        state,
+        invocation_id: maybe_id("invocation")?,
+        accepted_at: read_time(get(row, "accepted_at")?)?,
+    })
+}
+
+/// Parses the JSON of a column.
+pub(super) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    parsed(text).map_err(|error| StoreError::Damaged(format!("a record is no JSON: {error}")))
+}
+
+pub(super) fn request_cancel(session: &str, asked: CancelMode) -> Call {
+    Call::new("SELECT logue.request_cancel($1, $2) AS asked")
+        .bytes(session.as_bytes().to_vec())
+        .maybe_small(Some(mode(asked)))
+}
+
+pub(super) fn claim_next(lease: &Lease, invocation_id: &str) -> Call {
+    Call::new("SELECT * FROM logue.claim_next($1, $2, $3, $4)")
+        .bytes(lease.session.as_bytes().to_vec())
+        .number(count(lease.epoch))
+        .bytes(id(invocation_id))
+        .flagged()
+}
+
+pub(super) fn claimed(lease: &Lease, row: &Row) -> Result<Option<ClaimedEntry>, StoreError> {
+    match get::<String>(row, "status")?.as_str() {
+        "none" => return Ok(None),
+        "entry" => {}
+        status => return Err(refusal(lease, row, status)?),
+    }
+    let entry = read_count(get(row, "entry")?)?;
+    let notes: Option<Vec<String>> = get(row, "notes")?;
+    let notes = notes.unwrap_or_default();
+    Ok(Some(ClaimedEntry {
+        entry: entry_in(row, entry, EntryState::Running)?,
+        recovered: get(row, "recovered")?,
+        notes: notes
+            .iter()
+            .map(|note| json(note))
+            .collect::<Result<_, _>>()?,
+        cancel: get::<Option<i16>>(row, "cancel")?
+            .map(read_mode)
+            .transpose()?,
+    }))
+}
+
+/// Adds notes; `from` is the length of the journal, if it is known.
+pub(super) fn journal(
+    lease: &Lease,
+    invocation_id: &str,
+    notes: &[Value],
+    from: Option<i64>,
+) -> Result<Call, StoreError> {
+    let notes: Result<Vec<String>, StoreError> = notes.iter().map(written).collect();
+    Ok(
+        Call::new("SELECT * FROM logue.journal($1, $2, $3, $4, $5, $6)")
+            .bytes(lease.session.as_bytes().to_vec())
+            .number(count(lease.epoch))
+            .bytes(id(invocation_id))
+            .texts(notes?)
+            .maybe_number(from)
+            .flagged()
+            .repeated_if(from.is_some()),
+    )
+}
+
+/// Returns the length of the journal.
+pub(super) fn journalled(lease: &Lease, invocation: &str, row: &Row) -> Result<i64, StoreError> {
+    match get::<String>(row, "status")?.as_str() {
+        "ok" => get(row, "next"),
+        "stopped" => Err(not_running(invocation)),
+        status => Err(refusal(lease, row, status)?),
+    }
+}
+
+pub(super) fn notes(session: &str, invocation_id: &str) -> Call {
+    Call::new(concat!(
+        "SELECT n.seq, n.body FROM logue.session s JOIN logue.note n ON n.sid = s.sid
+             AND substr(n.invocation, 1, 1024) = substr($2, 1, 1024) AND n.invocation = $2
+         WHERE ",
+        of_session!(),
+        " ORDER BY n.seq"
+    ))
+    .bytes(session.as_bytes().to_vec())
+    .bytes(id(invocation_id))
+}
+
+pub(super) fn read_note(row: &Row) -> Result<JournalNote, StoreError> {
+    Ok(JournalNote {
+        seq: read_count(get(row, "seq")?)?,
+        note: json(&get::<String>(row, "body")?)?,
+    })
+}
+
+pub(super) fn not_running(invocation_id: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("running invocation `{invocation_id}`"),
+    }
+}
+
+/// Returns the number of a mode.
+const fn mode(mode: CancelMode) -> i16 {
+    match mode {
+        CancelMode::Interrupt => 0,
+        CancelMode::Rollback => 1,
+    }
+}
+
+pub(super) fn read_mode(number: i16) -> Result<CancelMode, StoreError> {
+    match number {
+        0 => Ok(CancelMode::Interrupt),
+        1 => Ok(CancelMode::Rollback),
+        other => Err(StoreError::Damaged(format!(
+            "an entry has the cancellation {other}"
+        ))),
+    }
+}
