@@ -39,6 +39,7 @@ pub mod conformance;
 mod encoding;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod redacted;
 #[cfg(feature = "sqlite")]
 mod search;
 #[cfg(feature = "sqlite")]
@@ -47,6 +48,7 @@ mod stores;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{LeaseTime, PostgresOptions, PostgresStore};
+pub use redacted::redacted_address;
 #[cfg(feature = "sqlite")]
 pub use search::{SearchHit, SearchIndex};
 #[cfg(feature = "sqlite")]
@@ -54,4 +56,4 @@ pub use sqlite::{
     SqliteEventLog, SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore,
     vacuum,
 };
-pub use stores::{is_store_address, open_store, redacted_address};
+pub use stores::{is_store_address, open_store};

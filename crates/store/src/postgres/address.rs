@@ -14,7 +14,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The maximum time that sent data may remain without an acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
-/// How the certificate of the server is checked.
+/// The check of the certificate of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Not at all, as `sslmode=require` says.
@@ -47,7 +47,7 @@ pub(super) struct Address {
 impl Address {
     /// Takes an address apart.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        let shown = crate::redacted_address(url).into_owned();
+        let shown = crate::redacted::redacted_address(url).into_owned();
         let invalid =
             |reason: &str| StoreError::NotAStore(format!("{shown}: invalid address: {reason}"));
         // A password may contain `?`; the parameters follow the last `@`.

@@ -13,13 +13,13 @@ type Parameter = (Box<dyn ToSql + Send + Sync>, Type);
 
 /// A statement of one round trip.
 ///
-/// Statements use the unnamed prepared statement with stated types: behind a pooler, the next
-/// statement may be another server connection's, which knows no named one.
+/// Statements use the unnamed prepared statement with stated types: of a pooler, the next statement
+/// may get another server connection, which has no named one.
 pub(super) struct Call {
     pub(super) sql: &'static str,
     /// Whether it may be sent again after its answer was lost.
     pub(super) is_repeatable: bool,
-    /// Whether its last parameter says that it is sent again, so that its effect may be there.
+    /// Whether its last parameter states that it is sent again.
     is_flagged: bool,
     /// The maximum time for its answer.
     pub(super) limit: Duration,

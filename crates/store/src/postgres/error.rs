@@ -12,7 +12,7 @@ pub(super) struct Failure {
     pub(super) error: StoreError,
 }
 
-/// What is known about the effect of a statement that failed.
+/// The known effect of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It had none, and another attempt would fail alike.
@@ -136,6 +136,21 @@ pub(super) fn unavailable(shown: &str, what: &str) -> StoreError {
         message: format!("{shown}: {what}"),
         source: None,
     }
+}
+
+/// Returns the error of a session that does not exist.
+pub(super) fn missing(session: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("session `{session}`"),
+    }
+}
+
+/// Returns the error of a session with a damaged record.
+pub(super) fn damaged(session: &str, what: &str) -> StoreError {
+    StoreError::Damaged(format!(
+        "the session `{session}` is damaged ({what}): `logue sessions verify` names each place, \
+         and `logue sessions repair` mends them"
+    ))
 }
 
 /// Returns whether a state says that the address, its user or its rights are wrong.

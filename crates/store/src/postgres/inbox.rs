@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::call::Call;
 use super::column::{count, get, id, position, read_count, read_id, read_time, time};
-use super::damaged;
+use super::error::damaged;
 use super::lease::refusal;
 use crate::encoding::{parsed, stored_work, written};
 
@@ -116,7 +116,7 @@ fn entry_in(row: &Row, entry: u64, state: EntryState) -> Result<InboxEntry, Stor
 
 /// Parses the JSON of a column.
 pub(super) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    parsed(text).map_err(|error| StoreError::Damaged(format!("a record is no JSON: {error}")))
+    parsed(text).map_err(|error| StoreError::Damaged(format!("a record is invalid JSON: {error}")))
 }
 
 pub(super) fn request_cancel(session: &str, asked: CancelMode) -> Call {

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 
 use super::call::Call;
 use super::column::{count, get, read_count, read_time, text, time};
+use super::error::{damaged, missing};
 use super::inbox::read_mode;
-use super::{damaged, missing};
 
 /// Takes a session. Without `now` the database's clock decides.
 pub(super) fn acquire(

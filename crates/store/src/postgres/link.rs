@@ -3,7 +3,7 @@
 //! The thread runs a tokio runtime, so that the futures of the store need none, and a future that is
 //! dropped does not break off a statement that was sent. A connection that was idle is checked before
 //! it is used; one that fails in use is replaced. A statement whose answer was lost is sent again if
-//! it can tell that it has happened ([`Call`]), until [`PATIENCE`] is over.
+//! a second one does nothing ([`Call`]), until [`PATIENCE`] is over.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::tls;
 
 /// The number of connections of a store.
 pub(super) const CONNECTIONS: usize = 4;
-/// The time for which an operation tries to reach a database that is gone, as while it restarts.
+/// The time for which an operation tries to reach a database that is gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The idle time after which a connection is checked before it is used.
 const IDLE: Duration = Duration::from_secs(15);
@@ -72,7 +72,7 @@ impl managed::Manager for Manager {
     }
 }
 
-/// What the tasks of a store share.
+/// The state that the tasks of a store share.
 pub(super) struct Shared {
     pool: Pool<Manager>,
     pub(super) address: Address,

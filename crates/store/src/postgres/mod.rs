@@ -6,8 +6,8 @@
 //! state before it waited for the lock, while each statement of a function sees the state after it.
 //!
 //! Nothing depends on the server connection: statements use the unnamed prepared statement, and there
-//! are no settings, locks or tables of a connection. A pooler that shares connections between
-//! transactions may be in between. The times of leases are those of the database's clock.
+//! are neither settings nor locks or tables of a connection, so a pooler that shares connections
+//! between transactions may be used. The times of leases are those of the database's clock.
 
 /// The condition of the session `s` whose id is the first parameter.
 macro_rules! of_session {
@@ -80,7 +80,7 @@ impl PostgresOptions {
     }
 }
 
-/// A store of sessions in a PostgreSQL database that any number of processes and machines share.
+/// A store of sessions in a PostgreSQL database that many nodes share.
 ///
 /// The effect of an operation is on the disk of the server when it returns. An operation is one round
 /// trip, and its cost does not depend on the length of the session.
@@ -98,7 +98,7 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to the database at an address, and creates or migrates the schema of the store.
+    /// Connects to a database, and creates or migrates the schema of the store.
     ///
     /// The address is `postgres://USER@HOST/DATABASE` with the parameters of PostgreSQL's own
     /// programs, and `schema` for another schema than `logue`. Of several hosts, the one that accepts
@@ -176,7 +176,7 @@ impl PostgresStore {
         self.all(Ok(call), move |rows| rows.iter().map(read).collect())
     }
 
-    /// Returns the time of a lease that the database is to use; `None` for its own.
+    /// Returns the time of a lease operation; `None` for that of the database.
     fn lease_time(&self, now: Timestamp) -> Option<Timestamp> {
         (self.options.lease_time == LeaseTime::Caller).then_some(now)
     }
@@ -487,17 +487,4 @@ impl Journals {
             lengths.remove(&lease.session);
         }
     }
-}
-
-fn missing(session: &str) -> StoreError {
-    StoreError::NotFound {
-        what: format!("session `{session}`"),
-    }
-}
-
-fn damaged(session: &str, what: &str) -> StoreError {
-    StoreError::Damaged(format!(
-        "the session `{session}` is damaged ({what}): `logue sessions verify` names each place, \
-         and `logue sessions repair` mends them"
-    ))
 }

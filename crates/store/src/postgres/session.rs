@@ -9,10 +9,10 @@ use tokio_postgres::Row;
 
 use super::call::Call;
 use super::column::{count, get, id, limit, position, read_count, read_id, read_time, text, time};
+use super::error::{damaged, missing};
 use super::inbox::json;
 use super::payload::Bodies;
 use super::turn::waits;
-use super::{damaged, missing};
 use crate::encoding::{optional, parsed_message, stored_work, written};
 
 macro_rules! infos {

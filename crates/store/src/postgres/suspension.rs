@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::call::Call;
 use super::column::{get, id, read_count, read_id, read_time, text, time};
-use super::damaged;
+use super::error::damaged;
 use super::inbox::json;
 use crate::encoding::stored_work;
 
