@@ -213,7 +213,7 @@ async fn stores_are_opened_by_address() {
     for unknown in [
         "",
         "sqlite:",
-        "postgres://me:secret@host/db",
+        "mysql://me:secret@host/db",
         "sessions.db",
         "memory:x",
     ] {
