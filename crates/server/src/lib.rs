@@ -63,7 +63,7 @@ mod server;
 
 pub use chat::{
     AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ClientLimits,
-    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts,
+    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnParameters,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

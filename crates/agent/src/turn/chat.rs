@@ -12,6 +12,7 @@ use crate::permission::edit::checked_edits;
 use crate::permission::redacted_call::{redacted_decision, redacted_request};
 use crate::turn::assistant::Assistant;
 use crate::turn::listener::TurnEvent;
+use crate::turn::progress::TURN;
 use crate::turn::run::{TurnError, bucket, internal};
 
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
@@ -50,6 +51,7 @@ pub fn chat(
             .with_payload_redaction(move |payload| redacted_decision(&*of_payloads, payload));
     }
     chat.with_classifier(bucket)
+        .with_reported_fields([TURN])
         .with_payload_check(check_approval)
         .with_payload_preparation(move |descriptor, payload| {
             let checking = Arc::clone(&checking);

@@ -7,7 +7,8 @@ use logue_graph::{
     CountingIds, EngineError, Invocation, List, PausedRun, RunOutcome, RunPorts, SignalDescriptor,
     State, Update,
 };
-use logue_harness::chat::CompletedTurn;
+use logue_harness::chat::{CompletedTurn, REPORTED_FIELDS};
+use logue_harness::store::StoredOutcome;
 use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
 use logue_model::{FinishReason, ProviderError, Usage};
@@ -101,6 +102,15 @@ impl TurnReport {
             &Progress::from_json(fields.get(TURN), invocation_id),
             Vec::new(),
         )
+    }
+
+    /// Builds the report of a stored turn by its outcome.
+    ///
+    /// Outcomes of earlier versions have no counts: those of the session's last turn are in its
+    /// fields.
+    pub fn from_outcome(outcome: &StoredOutcome, fields: &Map<String, Value>) -> Self {
+        let reported = outcome.body.get(REPORTED_FIELDS).and_then(Value::as_object);
+        Self::from_fields(reported.unwrap_or(fields), &outcome.invocation_id)
     }
 
     fn new(progress: &Progress, replies: Vec<ChatMessage>) -> Self {

@@ -11,6 +11,7 @@ use logue_agent::{
 use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::{LOST_LABELS, SessionInfo, SharedStore};
+use logue_model::SamplingSettings;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ModelArgs, TrustArgs};
@@ -69,6 +70,10 @@ pub(crate) struct Agent {
     news: Vec<(&'static str, Value)>,
     /// The content of the prompt's file that was checked; `None` to read the file.
     text: Option<Arc<[u8]>>,
+    /// The JSON Schema of the turn's answer, besides the prompt's.
+    schema: Option<Arc<Value>>,
+    /// The settings of the turn that restrict those of the prompt.
+    limits: SamplingSettings,
 }
 
 impl Agent {
@@ -146,6 +151,8 @@ impl Agent {
             record: Arc::default(),
             news,
             text: None,
+            schema: None,
+            limits: SamplingSettings::default(),
         })
     }
 
@@ -169,6 +176,17 @@ impl Agent {
     /// Returns the agent with a content of its prompt, whose file is not read.
     pub(crate) fn with_text(mut self, text: Option<Arc<[u8]>>) -> Self {
         self.text = text;
+        self
+    }
+
+    /// Returns the agent for a turn with a schema and limits.
+    pub(crate) fn with_limits(
+        mut self,
+        schema: Option<Arc<Value>>,
+        limits: SamplingSettings,
+    ) -> Self {
+        self.schema = schema;
+        self.limits = limits;
         self
     }
 
@@ -264,6 +282,11 @@ impl Agent {
             rules: command.rules,
         };
         let mut environment = turn.environment(self.permissions.clone(), audit)?;
+        if let Some(schema) = &self.schema {
+            environment.requirements = environment
+                .requirements
+                .with_response_schema(Arc::clone(schema));
+        }
         let variables = Arc::make_mut(&mut environment.variables);
         for (name, value) in &self.variables {
             match value.as_str() {
@@ -290,7 +313,8 @@ impl Agent {
         };
         let record = source.record.clone();
         let prepared = prepare(&environment, source).await;
-        let prepared = prepared.map_err(|error| prepare_failure(&error, &model_args))?;
+        let mut prepared = prepared.map_err(|error| prepare_failure(&error, &model_args))?;
+        self.restrict(&mut prepared.assistant.settings);
         if let (Some(record), None) = (record, &input.transcript) {
             // One command prepares its session once.
             drop(self.record.set(record));
@@ -302,6 +326,13 @@ impl Agent {
             .output
             .started(&prepared.assistant.model, &input.name);
         Ok(prepared)
+    }
+
+    /// Adds the stop texts and the lower limit of tokens.
+    fn restrict(&self, settings: &mut SamplingSettings) {
+        settings.stop.extend_from_slice(&self.limits.stop);
+        let most = [settings.max_tokens, self.limits.max_tokens];
+        settings.max_tokens = most.into_iter().flatten().min();
     }
 
     /// Notes the values of variables for later turns, without those that are redacted.

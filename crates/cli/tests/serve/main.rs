@@ -20,12 +20,14 @@ mod gateway;
 mod hidden;
 mod history;
 mod hostile;
+mod kept_responses;
 mod killed;
 mod limits;
 mod metrics;
 mod openapi;
 mod page;
 mod pairs;
+mod parameters;
 mod prefix;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]

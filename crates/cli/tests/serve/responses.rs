@@ -102,9 +102,7 @@ fn a_response_continues_the_last_one_and_branches_from_an_earlier_one() {
     assert_eq!(lengths, [4, 6]);
     // The stored response is the one that was returned.
     let id = first["id"].as_str().unwrap();
-    let mut again = served.get(&format!("{PATH}/{id}")).json();
-    assert_eq!(again["usage"], Value::Null, "counts are of the last turn");
-    again["usage"] = first["usage"].clone();
+    let again = served.get(&format!("{PATH}/{id}")).json();
     assert_eq!(again, first);
     let items = served.get(&format!("{PATH}/{id}/input_items")).json();
     assert_eq!(
@@ -270,5 +268,5 @@ fn a_background_response_survives_the_server() {
     assert_eq!(output_text(&polled), "whole");
     assert_eq!(polled["background"], true);
     let streamed = &ended.last().unwrap()["response"];
-    assert_eq!(output_text(streamed), output_text(&polled));
+    assert_eq!(*streamed, polled);
 }

@@ -74,6 +74,9 @@ type Contradiction =
 /// The number of recoveries after which a turn ends.
 pub(super) const MAX_RECOVERIES: usize = 3;
 
+/// The key of a stored outcome's body with the reported fields of its turn.
+pub const REPORTED_FIELDS: &str = "fields";
+
 /// The settings of a chat.
 pub(super) struct Settings {
     pub(super) classifier: Box<dyn Classifier>,
@@ -87,6 +90,8 @@ pub(super) struct Settings {
     pub(super) migrations: Migrations,
     pub(super) redaction: Option<Arc<dyn Redact>>,
     pub(super) payload_redaction: Option<Box<PayloadRedaction>>,
+    /// The fields that outcomes repeat.
+    pub(super) reported_fields: Vec<&'static str>,
 }
 
 /// Collects the settings of a [`ChatHarness`].
@@ -123,8 +128,18 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 migrations: Migrations::new(),
                 redaction: None,
                 payload_redaction: None,
+                reported_fields: Vec::new(),
             },
         }
+    }
+
+    /// Sets the fields of the state that stored outcomes repeat.
+    ///
+    /// They are in the object `fields` of [`StoredOutcome::body`](crate::store::StoredOutcome::body)
+    /// if the turn changed them.
+    pub fn with_reported_fields(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.settings.reported_fields = names.into_iter().collect();
+        self
     }
 
     /// Sets the rule that classifies errors.

@@ -105,7 +105,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use branch::{
     BranchError, BranchPoint, PendingRename, SessionBranch, fork_session, rerun_session,
 };
-pub use builder::{ChatGraphError, ChatHarnessBuilder, messages_field};
+pub use builder::{ChatGraphError, ChatHarnessBuilder, REPORTED_FIELDS, messages_field};
 pub use continuation::Continuation;
 pub use options::{
     BusyPolicy, ChatConfig, DefaultErrorMessages, ErrorMessages, OnCrash, PausedPolicy, SendOptions,

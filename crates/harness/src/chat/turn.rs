@@ -14,6 +14,7 @@ use logue_graph::RunOutcome;
 
 use super::Inner;
 use super::basis::TurnBasis;
+use super::builder::REPORTED_FIELDS;
 use super::ending::{TurnCommit, should_requeue};
 use super::failure::Failure;
 use super::open::Opened;
@@ -228,8 +229,9 @@ impl<E: Send + 'static> Inner<E> {
         lease: &Lease,
         claimed: &ClaimedEntry,
         opened: &Opened,
-        ending: TurnCommit,
+        mut ending: TurnCommit,
     ) -> Result<ChatTurnOutcome, Failure> {
+        self.report_fields(&mut ending);
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let added = ending.messages.len() as u64;
         // Fields of an earlier version that are not written anew stay in that version.
@@ -266,6 +268,30 @@ impl<E: Send + 'static> Inner<E> {
                 }
                 self.give_up(lease, failure, claimed).await
             }
+        }
+    }
+
+    /// Adds the reported fields to the stored outcome.
+    fn report_fields(&self, ending: &mut TurnCommit) {
+        let names = self.settings.reported_fields.iter();
+        let fields = names.filter_map(|name| {
+            let value = ending.fields.get(*name)?;
+            Some(((*name).to_owned(), value.clone()))
+        });
+        let fields: serde_json::Map<_, _> = fields.collect();
+        if fields.is_empty() {
+            return;
+        }
+        let (Disposition::Done { outcome, .. } | Disposition::Suspended { outcome, .. }) =
+            &mut ending.settle
+        else {
+            return;
+        };
+        if outcome.body.is_null() {
+            outcome.body = serde_json::json!({});
+        }
+        if let Some(body) = outcome.body.as_object_mut() {
+            body.insert(REPORTED_FIELDS.to_owned(), fields.into());
         }
     }
 

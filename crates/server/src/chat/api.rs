@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use logue_harness::store::{SessionInfo, SharedStore};
+use logue_harness::store::{SessionInfo, SharedStore, StoreError};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -29,6 +29,19 @@ pub(crate) struct Api {
 }
 
 impl Api {
+    /// Removes a session with its events.
+    ///
+    /// # Errors
+    /// Returns an error if the log or the store fails.
+    pub(crate) async fn remove_session(&self, session: &str) -> Result<(), StoreError> {
+        // The events are removed first: without its session, a later one of the name would have them.
+        self.turns.hub.remove(session).await?;
+        self.store().delete(session).await?;
+        // A reader may have begun the log anew meanwhile.
+        self.turns.hub.remove(session).await?;
+        Ok(())
+    }
+
     pub(crate) fn store(&self) -> &SharedStore {
         self.turns.host.store()
     }

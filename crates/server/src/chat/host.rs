@@ -6,6 +6,7 @@ use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_message::ChatMessage;
 
+use super::parameters::TurnParameters;
 use super::trace_context::TraceContexts;
 
 /// An agent that a server offers.
@@ -113,6 +114,19 @@ pub trait ChatHost: Send + Sync {
         &'a self,
         session: &'a str,
         agent: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
+        self.chat_with(session, agent, TurnParameters::default())
+    }
+
+    /// Prepares one turn of a session with the parameters of its client.
+    ///
+    /// # Errors
+    /// Returns an error if the agent is unknown or cannot be prepared.
+    fn chat_with<'a>(
+        &'a self,
+        session: &'a str,
+        agent: Option<&'a str>,
+        parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
 
     /// Prepares one turn over a store of which nothing is kept.
@@ -126,6 +140,7 @@ pub trait ChatHost: Send + Sync {
         agent: &'a str,
         store: SharedStore,
         session: &'a str,
+        parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
 
     /// Prepares a turn that resumes a suspended one.

@@ -198,7 +198,7 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
     Ok(message)
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     match single(headers, "idempotency-key")? {
         None => Ok(None),
         Some(key) if !key.is_empty() && key.len() <= MAX_KEY => Ok(Some(key.to_owned())),

@@ -183,10 +183,6 @@ pub(crate) async fn remove(
         return Err(Problem::new(StatusCode::CONFLICT, "session_busy", detail)
             .with_help("cancel it, and wait for its outcome"));
     }
-    // The events are removed first: without its session, a later one of the name would have them.
-    api.turns.hub.remove(&session).await?;
-    api.store().delete(&session).await?;
-    // A reader may have begun the log anew meanwhile.
-    api.turns.hub.remove(&session).await?;
+    api.remove_session(&session).await?;
     Ok(StatusCode::NO_CONTENT)
 }

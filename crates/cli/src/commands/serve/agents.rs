@@ -7,7 +7,8 @@ use logue_agent::{Approvals, HostError};
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
-use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts};
+use logue_model::SamplingSettings;
+use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnParameters};
 use logue_source::escape_line;
 use openchatml::Dialect;
 use serde_json::{Value, json};
@@ -172,7 +173,12 @@ impl ServedAgents {
         known.map_err(|error| store_failure(&error))
     }
 
-    async fn prepare(&self, session: &str, named: Option<&str>) -> Result<SessionChat, CliError> {
+    async fn prepare(
+        &self,
+        session: &str,
+        named: Option<&str>,
+        parameters: TurnParameters,
+    ) -> Result<SessionChat, CliError> {
         let known = self.session(session).await?;
         let name = named.map(str::to_owned);
         let name = name.or_else(|| self.agent_of(known.as_ref()?));
@@ -181,6 +187,7 @@ impl ServedAgents {
             None => self.version_of(known.as_ref())?,
         };
         let agent = self.agent(session, known.as_ref(), version.as_ref(), named.is_some())?;
+        let agent = limited(agent, parameters);
         let output = Arc::new(Output::silent());
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
@@ -205,9 +212,11 @@ impl ServedAgents {
         name: &str,
         store: SharedStore,
         session: &str,
+        parameters: TurnParameters,
     ) -> Result<SessionChat, CliError> {
         let version = self.catalog.version(name)?;
         let agent = self.agent(session, None, Some(&version), true)?;
+        let agent = limited(agent, parameters);
         let output = Arc::new(Output::silent());
         let mut command = self.command(&output);
         command.approvals = Approvals::Never;
@@ -300,12 +309,13 @@ impl ChatHost for ServedAgents {
         Ok(text)
     }
 
-    fn chat<'a>(
+    fn chat_with<'a>(
         &'a self,
         session: &'a str,
         agent: Option<&'a str>,
+        parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
-        Box::pin(async move { Ok(self.prepare(session, agent).await?) })
+        Box::pin(async move { Ok(self.prepare(session, agent, parameters).await?) })
     }
 
     fn stateless_chat<'a>(
@@ -313,8 +323,12 @@ impl ChatHost for ServedAgents {
         agent: &'a str,
         store: SharedStore,
         session: &'a str,
+        parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
-        Box::pin(async move { Ok(self.prepare_stateless(agent, store, session).await?) })
+        Box::pin(async move {
+            let chat = self.prepare_stateless(agent, store, session, parameters);
+            Ok(chat.await?)
+        })
     }
 
     fn resumed_chat<'a>(
@@ -324,6 +338,14 @@ impl ChatHost for ServedAgents {
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
         Box::pin(async move { Ok(self.prepare_resumed(session, waiting).await?) })
     }
+}
+
+/// Returns an agent with the parameters of a turn.
+fn limited(agent: Agent, parameters: TurnParameters) -> Agent {
+    let limits = SamplingSettings::default()
+        .with_stop(parameters.stop)
+        .with_max_tokens(parameters.max_tokens);
+    agent.with_limits(parameters.response_schema, limits)
 }
 
 /// Reports the error of an agent on standard error.

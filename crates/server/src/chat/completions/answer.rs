@@ -20,6 +20,7 @@ use super::exchanges::SEPARATOR;
 use crate::chat::api::Api;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
+use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
 use crate::chat::sse::{EventReader, EventScope, padding, set_stream_headers};
 use crate::chat::turns::RunningTurn;
@@ -67,6 +68,7 @@ impl AnswerStream {
     pub(crate) fn of_turn(
         mut turn: TurnStream<TurnEvent>,
         (mut meter, permit): (TurnMeter, TurnPermit),
+        parameters: TurnParameters,
     ) -> Self {
         let (sender, parts) = mpsc::channel(64);
         let span = meter.span().as_span().clone();
@@ -85,6 +87,8 @@ impl AnswerStream {
                         event: RunEvent::Emitted(event),
                         ..
                     }) => match event {
+                        // Text before a call is not part of a structured answer.
+                        TurnEvent::Delta(_) if parameters.is_structured() => continue,
                         TurnEvent::Delta(text) => Part::Text(text),
                         TurnEvent::Asking(_) => Part::Next,
                         _ => continue,
@@ -92,7 +96,7 @@ impl AnswerStream {
                     Some(ChatEvent::Outcome(outcome)) => {
                         // A client that receives the end may start the next turn.
                         drop(permit.take());
-                        Part::End(end_of(&outcome))
+                        Part::End(end_of(&outcome, &parameters))
                     }
                     Some(_) => continue,
                     None => return,
@@ -107,7 +111,12 @@ impl AnswerStream {
     }
 
     /// Returns the answer of a session's turn, which continues when its client leaves.
-    pub(crate) fn of_session(api: &Api, session: &str, turn: RunningTurn) -> Self {
+    pub(crate) fn of_session(
+        api: &Api,
+        session: &str,
+        turn: RunningTurn,
+        parameters: TurnParameters,
+    ) -> Self {
         let (sender, parts) = mpsc::channel(64);
         let reader = turn.entry.map(|entry| {
             EventReader::new(
@@ -123,6 +132,7 @@ impl AnswerStream {
                 while let Some(events) = reader.next_texts().await {
                     for event in events {
                         let part = match event.get("type").and_then(Value::as_str) {
+                            Some("answer.delta") if parameters.is_structured() => continue,
                             Some("answer.delta") => {
                                 let text = event.get("text").and_then(Value::as_str);
                                 Part::Text(text.unwrap_or_default().to_owned())
@@ -138,7 +148,7 @@ impl AnswerStream {
                 }
             }
             let end = match turn.outcome().await {
-                Some(outcome) => end_of(&outcome),
+                Some(outcome) => end_of(&outcome, &parameters),
                 None => Err(Problem::server_ends()),
             };
             // The client may be gone.
@@ -159,7 +169,7 @@ impl AnswerStream {
 }
 
 /// Returns the end of an answer by the outcome of its turn.
-fn end_of(outcome: &ChatTurnOutcome) -> Result<AnswerEnd, Problem> {
+fn end_of(outcome: &ChatTurnOutcome, parameters: &TurnParameters) -> Result<AnswerEnd, Problem> {
     match outcome {
         ChatTurnOutcome::Errored(turn) => Err(turn.into()),
         ChatTurnOutcome::Suspended(turn) => Ok(AnswerEnd {
@@ -176,8 +186,16 @@ fn end_of(outcome: &ChatTurnOutcome) -> Result<AnswerEnd, Problem> {
                     "total_tokens": input.saturating_add(output)})
             });
             let cut = report.truncated.map(logue_model::FinishReason::as_str);
+            let text = if parameters.is_structured() {
+                let last = turn.replies.last().map(std::slice::from_ref);
+                let text = text_of(last.unwrap_or_default());
+                parameters.check(&text)?;
+                text
+            } else {
+                text_of(&turn.replies)
+            };
             Ok(AnswerEnd {
-                text: text_of(&turn.replies),
+                text,
                 finish: match cut {
                     None => "stop",
                     Some("content_filter") => "content_filter",

@@ -10,6 +10,7 @@ mod error;
 mod exchanges;
 mod history_index;
 mod messages;
+mod request;
 mod sessions;
 
 use axum::body::Bytes;
@@ -17,16 +18,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::answer::{Answer, AnswerStream};
 pub(crate) use self::error::{OpenAiError, error_json};
 pub(crate) use self::history_index::HistoryIndex;
 pub(crate) use self::messages::image;
-use self::messages::{Conversation, conversation};
+use self::request::CompletionRequest;
 pub(crate) use self::sessions::create_seeded;
-use self::sessions::{Place, matched, named, stateless};
+use self::sessions::{Place, RequestedTurn, matched, named, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
 use crate::chat::extract::single;
@@ -39,27 +39,6 @@ const SESSION: &str = "x-logue-session";
 const CONVERSATION: &str = "x-logue-conversation";
 /// The header that names the signal for which a turn waits.
 const SIGNAL: &str = "x-logue-signal";
-
-/// A request. Parameters of models are those of the agent, and other fields are ignored.
-#[derive(Deserialize)]
-struct CompletionRequest {
-    model: String,
-    messages: Vec<Value>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    stream_options: Option<StreamOptions>,
-    #[serde(default)]
-    n: Option<u64>,
-    #[serde(default)]
-    tools: Option<Vec<Value>>,
-}
-
-#[derive(Default, Deserialize)]
-struct StreamOptions {
-    #[serde(default)]
-    include_usage: bool,
-}
 
 /// `GET /v1/models`: the agents as models.
 pub(crate) async fn models(
@@ -85,9 +64,7 @@ pub(crate) async fn create(
     bytes: Bytes,
 ) -> Result<Response, OpenAiError> {
     require(&caller, TokenScope::Send)?;
-    let request: CompletionRequest = serde_json::from_slice(&bytes)
-        .map_err(|error| Problem::invalid(format!("invalid request body: {error}")))?;
-    let conversation = accepted(&request)?;
+    let request = CompletionRequest::parse(&bytes)?;
     let agents = api.turns.host.agents();
     let is_known = agents.iter().any(|agent| agent.name == request.model);
     if !is_known || !caller.may_use(&request.model) {
@@ -97,23 +74,26 @@ pub(crate) async fn create(
         Some("") => return Err(Problem::invalid(format!("invalid header `{SESSION}`")).into()),
         name => name.map(str::to_owned),
     };
-    let agent = &request.model;
+    let turn = RequestedTurn {
+        api: &api,
+        caller: &caller,
+        agent: &request.model,
+        message: request.conversation.message,
+        parameters: request.parameters,
+    };
+    let earlier = request.conversation.earlier;
     let (stream, place) = match (session, &api.histories) {
-        (None, None) => (
-            stateless(&api, &caller, agent, conversation).await?,
-            Place::default(),
-        ),
-        (None, Some(index)) => matched(&api, &caller, agent, index, conversation).await?,
-        (Some(session), _) => named(&api, &caller, agent, &session, conversation).await?,
+        (None, None) => (stateless(turn, &earlier).await?, Place::default()),
+        (None, Some(index)) => matched(turn, index, earlier).await?,
+        (Some(session), _) => named(turn, &session, earlier).await?,
     };
     let answer = Answer {
         id: format!("chatcmpl-{}", api.turns.ids.new_id()),
         created: api.turns.clock.now().0 / 1_000,
         model: request.model,
     };
-    let mut response = if request.stream.unwrap_or_default() {
-        let options = request.stream_options.unwrap_or_default();
-        answer.into_stream(stream, options.include_usage)
+    let mut response = if request.is_stream {
+        answer.into_stream(stream, request.has_usage)
     } else {
         whole(&answer, stream).await?
     };
@@ -125,22 +105,6 @@ pub(crate) async fn create(
     }
     headers.insert(CONVERSATION, HeaderValue::from_static(place.how));
     Ok(response)
-}
-
-/// Returns the conversation of a request that can be answered.
-fn accepted(request: &CompletionRequest) -> Result<Conversation, Problem> {
-    if request.n.is_some_and(|n| n != 1) {
-        return Err(Problem::invalid("`n` must be 1"));
-    }
-    if request
-        .tools
-        .as_ref()
-        .is_some_and(|tools| !tools.is_empty())
-    {
-        return Err(Problem::invalid("`tools` must be empty")
-            .with_help("the tools of an agent are those of its prompt, and the server runs them"));
-    }
-    conversation(&request.messages)
 }
 
 async fn whole(answer: &Answer, stream: AnswerStream) -> Result<Response, Problem> {

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use logue_harness::chat::{BranchPoint, ChatTurnOutcome, SendOptions, fork_session};
+use logue_harness::chat::{BranchPoint, BusyPolicy, ChatTurnOutcome, SendOptions, fork_session};
 use logue_harness::store::{MemoryStore, SessionFork, SessionInfo, SharedStore};
 use logue_message::{ChatMessage, Role};
 
 use super::answer::AnswerStream;
 use super::exchanges::{Exchange, exchanges};
 use super::history_index::{HistoryIndex, history};
-use super::messages::Conversation;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::owner::{is_owner, owner_of, record_owner};
+use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
 use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::{RunningTurn, TurnOrigin};
@@ -64,25 +64,31 @@ struct Beginning {
 /// # Errors
 /// Returns a problem if the agent cannot be prepared.
 pub(crate) async fn stateless(
-    api: &Api,
-    caller: &Caller,
-    agent: &str,
-    conversation: Conversation,
+    turn: RequestedTurn<'_>,
+    earlier: &[ChatMessage],
 ) -> Result<AnswerStream, Problem> {
-    let permit = api.limits.permit(caller, agent)?;
+    let api = turn.api;
+    let permit = turn.permit()?;
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let messages = &conversation.earlier;
-    seed(api, &store, "seed", STATELESS, messages).await?;
+    seed(api, &store, "seed", STATELESS, earlier).await?;
     let chat = api
         .turns
         .host
-        .stateless_chat(agent, Arc::clone(&store), STATELESS)
+        .stateless_chat(
+            turn.agent,
+            Arc::clone(&store),
+            STATELESS,
+            turn.parameters.clone(),
+        )
         .await?;
     let span = TurnSpan::new(&api.turns.host, &chat.agent, None);
-    let message = &conversation.message;
-    let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent, span, message);
-    let stream = chat.chat.send_streaming(STATELESS, conversation.message);
-    Ok(AnswerStream::of_turn(stream, (meter, permit)))
+    let meter = TurnMeter::of_begun(&api.turns.measures, &chat.agent, span, &turn.message);
+    let stream = chat.chat.send_streaming(STATELESS, turn.message);
+    Ok(AnswerStream::of_turn(
+        stream,
+        (meter, permit),
+        turn.parameters,
+    ))
 }
 
 /// Runs a turn of a named session, or of a copy if earlier messages differ.
@@ -90,21 +96,14 @@ pub(crate) async fn stateless(
 /// # Errors
 /// Returns a problem if the session belongs to others, or the agent cannot be prepared.
 pub(crate) async fn named(
-    api: &Api,
-    caller: &Caller,
-    agent: &str,
+    turn: RequestedTurn<'_>,
     session: &str,
-    conversation: Conversation,
+    earlier: Vec<ChatMessage>,
 ) -> Result<(AnswerStream, Place), Problem> {
-    let turn = Turn {
-        api,
-        caller,
-        agent,
-        message: conversation.message,
-    };
+    let (api, caller, agent) = (turn.api, turn.caller, turn.agent);
     let known = api.known_session(caller, session).await?;
     let Some((info, own)) = known else {
-        return turn.begun(session, &conversation.earlier, "created").await;
+        return turn.begun(session, &earlier, "created").await;
     };
     if owner_of(&info).is_some() && !is_owner(caller, &info) {
         return Err(Problem::unknown_session(session));
@@ -114,13 +113,13 @@ pub(crate) async fn named(
         return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
     }
     // The client leaves the conversation to the session.
-    if conversation.earlier.is_empty() {
+    if earlier.is_empty() {
         let permit = turn.permit()?;
         let running = turn.send(session, None, SendOptions::new(), permit).await?;
         return Ok(turn.answer(running, Place::new(session, "appended")));
     }
     let chat = api.turns.host.chat(session, None).await?;
-    let earlier = conversation.earlier.into_iter();
+    let earlier = earlier.into_iter();
     let earlier: Vec<_> = earlier.map(|message| chat.chat.redacted(message)).collect();
     let beginning = beginning(api, info, &exchanges(&earlier)).await?;
     turn.continued(beginning.as_slice(), &earlier).await
@@ -131,19 +130,11 @@ pub(crate) async fn named(
 /// # Errors
 /// Returns a problem if the agent cannot be prepared or the store fails.
 pub(crate) async fn matched(
-    api: &Api,
-    caller: &Caller,
-    agent: &str,
+    turn: RequestedTurn<'_>,
     index: &HistoryIndex,
-    conversation: Conversation,
+    mut earlier: Vec<ChatMessage>,
 ) -> Result<(AnswerStream, Place), Problem> {
-    let turn = Turn {
-        api,
-        caller,
-        agent,
-        message: conversation.message,
-    };
-    let mut earlier = conversation.earlier;
+    let (api, agent) = (turn.api, turn.agent);
     if earlier.is_empty() {
         let session = api.turns.ids.new_id();
         return turn.begun(&session, &[], "created").await;
@@ -153,7 +144,9 @@ pub(crate) async fn matched(
         // The store contains redacted messages.
         let store: SharedStore = Arc::new(MemoryStore::new());
         let host = &api.turns.host;
-        let chat = host.stateless_chat(agent, store, STATELESS).await?;
+        let chat = host
+            .stateless_chat(agent, store, STATELESS, TurnParameters::default())
+            .await?;
         let redacted = earlier.iter().cloned();
         let redacted: Vec<_> = redacted
             .map(|message| chat.chat.redacted(message))
@@ -167,14 +160,15 @@ pub(crate) async fn matched(
 }
 
 /// The turn that a request asks for.
-struct Turn<'r> {
-    api: &'r Api,
-    caller: &'r Caller,
-    agent: &'r str,
-    message: ChatMessage,
+pub(crate) struct RequestedTurn<'r> {
+    pub(crate) api: &'r Api,
+    pub(crate) caller: &'r Caller,
+    pub(crate) agent: &'r str,
+    pub(crate) message: ChatMessage,
+    pub(crate) parameters: TurnParameters,
 }
 
-impl Turn<'_> {
+impl RequestedTurn<'_> {
     /// Returns the caller's sessions of the agent that begin with these messages, whole histories first.
     async fn beginnings(
         &self,
@@ -260,10 +254,16 @@ impl Turn<'_> {
         &self,
         session: &str,
         named: Option<&str>,
-        options: SendOptions,
+        mut options: SendOptions,
         permit: TurnPermit,
     ) -> Result<RunningTurn, Problem> {
-        let chat = self.api.turns.host.chat(session, named).await?;
+        let parameters = self.parameters.clone();
+        if !parameters.is_empty() {
+            // A turn that waits could be run by another request, without these parameters.
+            options = options.with_busy(BusyPolicy::Reject);
+        }
+        let host = &self.api.turns.host;
+        let chat = host.chat_with(session, named, parameters).await?;
         if named.is_some() {
             record_owner(self.api, self.caller, session).await?;
         }
@@ -282,7 +282,9 @@ impl Turn<'_> {
 
     fn answer(&self, running: RunningTurn, place: Place) -> (AnswerStream, Place) {
         let session = place.session.as_deref().unwrap_or_default();
-        (AnswerStream::of_session(self.api, session, running), place)
+        let parameters = self.parameters.clone();
+        let stream = AnswerStream::of_session(self.api, session, running, parameters);
+        (stream, place)
     }
 }
 

@@ -38,6 +38,11 @@ fn responses() -> Vec<Operation> {
     vec![
         operation(("post", "/v1/responses"), "createResponse", "Answers input")
             .turn()
+            .header(
+                "Idempotency-Key",
+                &json!({"type": "string", "minLength": 1, "maxLength": 255}),
+                "The same request under the same key gets the first response.",
+            )
             .body(
                 &json!({"type": "object", "required": ["model", "input"]}),
                 true,
@@ -48,6 +53,7 @@ fn responses() -> Vec<Operation> {
             .problem(404, "response_not_found")
             .problem(404, "conversation_not_found")
             .problem(409, "conversation_locked")
+            .problem(422, "structured_output_invalid")
             .problem(409, "agent_differs"),
         operation(
             ("get", "/v1/responses/{response}"),

@@ -100,8 +100,7 @@ async fn remove(
         let problem = Problem::new(StatusCode::CONFLICT, "session_busy", detail);
         return Err(problem.with_help("cancel it first").into());
     }
-    api.store().delete(&id).await?;
-    api.turns.hub.log().delete(&id).await?;
+    api.remove_session(&id).await?;
     let body = json!({"id": id, "object": "conversation.deleted", "deleted": true});
     Ok(Json(body).into_response())
 }

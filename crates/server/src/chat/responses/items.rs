@@ -12,11 +12,13 @@ const SERVER: &str = "logue";
 
 /// Returns the items of answers, of which `earlier` are the messages before.
 ///
-/// Calls become `mcp_call` items when they have their results.
+/// Calls become `mcp_call` items when they have their results. Text before a call is not part of a
+/// structured answer, which clients parse.
 pub(super) fn output_items(
     suffix: &str,
     earlier: &[ChatMessage],
     messages: &[ChatMessage],
+    is_structured: bool,
 ) -> Vec<Value> {
     let mut items = Vec::new();
     let mut texts = 0;
@@ -29,9 +31,15 @@ pub(super) fn output_items(
         match message.role {
             Role::Assistant if !is_pending(&message) => {
                 let text = message.text();
-                if !text.is_empty() {
+                let is_left_out = is_structured && !message.tool_calls.is_empty();
+                if !text.is_empty() && !is_left_out {
                     let id = message_id(suffix, texts);
-                    items.push(message_item(&id, &text, "completed"));
+                    let status = if message.interrupted {
+                        "incomplete"
+                    } else {
+                        "completed"
+                    };
+                    items.push(message_item(&id, &text, status));
                     texts += 1;
                 }
             }

@@ -3,6 +3,7 @@
 //! The id of a response contains its session and its entry. A request that names the last response
 //! of a session continues the session; one that names an earlier response continues in a copy.
 
+mod claims;
 mod conversations;
 mod decisions;
 mod follow;
@@ -11,6 +12,7 @@ mod input;
 mod items;
 mod place;
 mod request;
+mod sent_ids;
 mod stateless;
 mod stored;
 mod stream;
@@ -20,22 +22,24 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::chat::{BusyPolicy, ChatTurnOutcome, SendOptions};
 use logue_harness::store::{CancelMode, EntryState};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
+use self::claims::{Claim, ClaimedPlace};
 use self::decisions::decide;
 use self::follow::follow;
 use self::ids::ResponseId;
 use self::input::{ResponseInput, parse_input};
 use self::place::{
-    Continued, conversation_of, deleted, own_response, place, record_deleted, unknown_response,
+    Continued, agent_of_new, conversation_of, deleted, locked, own_response, place, record_deleted,
+    unknown_response,
 };
-use self::request::{KeptRequest, ResponseRequest};
+use self::request::{ResponseRequest, format_name};
 use self::stateless::stateless;
 use self::stored::{StoredResponse, page};
 use crate::chat::access::{Caller, TokenScope};
@@ -44,10 +48,14 @@ use crate::chat::completions::OpenAiError;
 use crate::chat::owner::record_owner;
 use crate::chat::problem::Problem;
 use crate::chat::route_table::RouteTable;
+use crate::chat::send::{idempotency_key, permit};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 
 /// The time in which a cancelled turn ends before the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most attempts to continue a session that other servers continue as well.
+const ATTEMPTS: usize = 8;
 
 /// Adds the routes of responses and conversations.
 pub(crate) fn add_routes(table: RouteTable) -> RouteTable {
@@ -64,12 +72,18 @@ pub(crate) fn add_routes(table: RouteTable) -> RouteTable {
 async fn create(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, OpenAiError> {
     require(&caller, TokenScope::Send)?;
+    let key = idempotency_key(&headers)?;
     let request = ResponseRequest::parse(&bytes)?;
     let instructions = instructions(&request)?;
     let input = parse_input(&request.input, instructions.as_deref())?;
+    let claim = match key.filter(|_| request.is_stored()) {
+        Some(key) => Some(Claim::take(&api, &caller, &key, &bytes).await?),
+        None => None,
+    };
     let (session, turn) = match input {
         ResponseInput::Decisions(decisions) => {
             let session = continued_session(&api, &caller, &request).await?;
@@ -81,9 +95,12 @@ async fn create(
             return Ok(stateless(&api, &caller, &request, instructions, own).await?);
         }
         ResponseInput::Message { earlier, message } => {
-            begin(&api, &caller, &request, &earlier, message).await?
+            let own = (earlier.as_slice(), message);
+            begin(&api, &caller, &request, own, claim.as_ref()).await?
         }
     };
+    // The message is accepted.
+    drop(claim);
     Ok(respond(&api, &caller, &request, &session, turn).await?)
 }
 
@@ -101,42 +118,102 @@ async fn begin(
     api: &Api,
     caller: &Caller,
     request: &ResponseRequest,
-    earlier: &[ChatMessage],
-    message: ChatMessage,
+    (earlier, message): (&[ChatMessage], ChatMessage),
+    claim: Option<&Claim>,
 ) -> Result<(String, RunningTurn), Problem> {
+    if let Some(place) = claim.and_then(|claim| claim.place.as_ref()) {
+        return again(api, caller, request, message, place).await;
+    }
     let continued = match (&request.previous_response_id, request.conversation_id()?) {
         (Some(id), _) => Continued::Response(id),
         (None, Some(id)) => Continued::Conversation(id),
         (None, None) => Continued::Nothing,
     };
-    let place = place(api, caller, request.model.as_deref(), continued, earlier).await?;
-    let kept = KeptRequest {
-        previous: request.previous_response_id.clone(),
-        has_instructions: instructions(request)?.is_some(),
-        is_background: request.is_background(),
-        metadata: request.metadata(),
+    let kept = request.kept(instructions(request)?.is_some());
+    let parameters = request.parameters()?;
+    for _ in 0..ATTEMPTS {
+        let place = place(api, caller, request.model.as_deref(), continued, earlier).await?;
+        let key = kept.to_key(&api.turns.ids.new_id());
+        let mut options = place.options.with_idempotency_key(&key);
+        let is_only = options.only_after.is_some();
+        if !parameters.is_empty() {
+            // A turn that waits could be run by another request, without these parameters.
+            options = options.with_busy(BusyPolicy::Reject);
+        }
+        let session = place.session;
+        let named = place.named.as_deref();
+        let host = &api.turns.host;
+        let chat = host.chat_with(&session, named, parameters.clone()).await?;
+        if place.is_new {
+            record_owner(api, caller, &session).await?;
+        }
+        record_format(api, &session, request).await?;
+        if let Some(claim) = claim {
+            let session = session.clone();
+            claim.record(api, &ClaimedPlace { session, key }).await?;
+        }
+        let message = chat.chat.redacted(message.clone());
+        let origin = TurnOrigin::message(message.clone()).with_permit(place.permit);
+        let own = session.clone();
+        let turn = api.turns.start(&session, chat, origin, move |chat| {
+            chat.chat.send_streaming_with(&own, message, options)
+        });
+        let turn = turn.await?;
+        drop(place.lock);
+        if turn.entry.is_some() || !is_only {
+            return Ok((session, turn));
+        }
+        // Another server has continued the session since the look at its end.
+        match turn.outcome().await {
+            Some(ChatTurnOutcome::Errored(turn)) if turn.error_category == "session_busy" => {}
+            Some(ChatTurnOutcome::Errored(turn)) => return Err((&turn).into()),
+            _ => return Err(Problem::server_ends()),
+        }
+    }
+    Err(locked("other requests continue the conversation"))
+}
+
+/// Sends the message of an earlier request again, and gets its outcome.
+async fn again(
+    api: &Api,
+    caller: &Caller,
+    request: &ResponseRequest,
+    message: ChatMessage,
+    place: &ClaimedPlace,
+) -> Result<(String, RunningTurn), Problem> {
+    let (session, key) = (place.session.clone(), place.key.as_str());
+    let known = api.known_session(caller, &session).await?;
+    let (agent, is_known) = match known {
+        Some((_, agent)) => (agent, true),
+        None => (agent_of_new(api, caller, request.model.as_deref())?, false),
     };
-    let options = place
-        .options
-        .with_idempotency_key(kept.to_key(&api.turns.ids.new_id()));
-    let session = place.session;
-    let chat = api
-        .turns
-        .host
-        .chat(&session, place.named.as_deref())
-        .await?;
-    if place.is_new {
+    let permit = permit(api, caller, &agent, (&session, Some(key))).await?;
+    let named = (!is_known).then_some(agent.as_str());
+    let host = &api.turns.host;
+    let chat = host.chat_with(&session, named, request.parameters()?);
+    let chat = chat.await?;
+    if !is_known {
         record_owner(api, caller, &session).await?;
     }
     let message = chat.chat.redacted(message);
-    let origin = TurnOrigin::message(message.clone()).with_permit(place.permit);
+    let origin = TurnOrigin::message(message.clone()).with_permit(permit);
+    let options = SendOptions::new().with_idempotency_key(key);
     let own = session.clone();
     let turn = api.turns.start(&session, chat, origin, move |chat| {
         chat.chat.send_streaming_with(&own, message, options)
     });
     let turn = turn.await?;
-    drop(place.lock);
     Ok((session, turn))
+}
+
+/// Records the required form of an answer in its session.
+async fn record_format(api: &Api, session: &str, request: &ResponseRequest) -> Result<(), Problem> {
+    if let Some(format) = request.format() {
+        let name = format_name(&format);
+        let now = api.turns.clock.now();
+        api.store().set_label(session, &name, format, now).await?;
+    }
+    Ok(())
 }
 
 /// Returns the session that a request names.
@@ -309,8 +386,7 @@ async fn remove(
     // An entry has one outcome, and a session as many outcomes as entries.
     let is_last = info.pending == 0 && entries.len() as u64 >= info.cursor;
     if is_last && stored.head.conversation.is_none() {
-        api.store().delete(session).await?;
-        api.turns.hub.log().delete(session).await?;
+        api.remove_session(session).await?;
     } else {
         record_deleted(&api, session, &entries).await?;
     }

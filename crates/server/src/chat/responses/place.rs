@@ -35,6 +35,7 @@ pub(super) struct ResponsePlace {
 }
 
 /// The part of a request that selects its session.
+#[derive(Clone, Copy)]
 pub(super) enum Continued<'a> {
     Nothing,
     Response(&'a str),
@@ -118,7 +119,13 @@ async fn after(
     let session = &found.session;
     let lock = api.turns.locks.lock(session).await;
     let paused = SendOptions::new().with_while_paused(PausedPolicy::Reject);
-    if last_entry(api, session).await? == found.entry {
+    let (last, settled) = last_entry(api, session).await?;
+    if last == found.entry {
+        let paused = match settled {
+            // Servers on the same store do not share the lock.
+            Some(cursor) => paused.with_only_after(cursor),
+            None => paused,
+        };
         return Ok(ResponsePlace {
             session: session.clone(),
             named: None,
@@ -131,7 +138,7 @@ async fn after(
     let store = api.store();
     let Some(outcome) = store.outcome_of(session, found.entry).await? else {
         let detail = format!("response `{id}` has not ended, and another one follows it");
-        return Err(locked(detail));
+        return Err(locked(&detail));
     };
     let into = api.turns.ids.new_id();
     let point = BranchPoint::Messages(outcome.replies_to);
@@ -149,24 +156,26 @@ async fn after(
     })
 }
 
-fn locked(detail: String) -> Problem {
+/// Returns the problem of a conversation that another request continues.
+pub(super) fn locked(detail: &str) -> Problem {
     let status = axum::http::StatusCode::CONFLICT;
     let mut problem = Problem::new(status, "conversation_locked", detail);
     problem.retry_after = Some(1);
     problem
 }
 
-/// Returns the last entry of a session, settled or not.
-async fn last_entry(api: &Api, session: &str) -> Result<u64, Problem> {
-    if let Some(last) = api.store().inbox(session).await?.last() {
-        return Ok(last.entry);
-    }
+/// Returns the last entry of a session, with its position if it is settled.
+async fn last_entry(api: &Api, session: &str) -> Result<(u64, Option<u64>), Problem> {
+    // The position is read first: an entry that is settled later makes it an earlier one.
     let info = api.store().session(session).await?;
-    let Some(before) = info.and_then(|info| info.cursor.checked_sub(1)) else {
-        return Ok(0);
+    if let Some(last) = api.store().inbox(session).await?.last() {
+        return Ok((last.entry, None));
+    }
+    let Some(cursor) = info.map(|info| info.cursor).filter(|cursor| *cursor > 0) else {
+        return Ok((0, None));
     };
-    let last = api.store().outcomes_since(session, before, 1).await?;
-    Ok(last.first().map_or(0, |last| last.entry))
+    let last = api.store().outcomes_since(session, cursor - 1, 1).await?;
+    Ok((last.first().map_or(0, |last| last.entry), Some(cursor)))
 }
 
 /// Returns the agent of a new session.

@@ -3,7 +3,9 @@
 use axum::body::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
+use crate::chat::parameters::{TurnParameters, refuse_fields, refuse_tools};
 use crate::chat::problem::Problem;
 
 /// The longest metadata of a response.
@@ -40,6 +42,10 @@ pub(super) struct ResponseRequest {
     text: Option<Value>,
     #[serde(default)]
     prompt: Option<Value>,
+    #[serde(default)]
+    max_output_tokens: Option<u64>,
+    #[serde(default)]
+    max_tool_calls: Option<Value>,
 }
 
 impl ResponseRequest {
@@ -55,24 +61,12 @@ impl ResponseRequest {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        if self.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-            return Err(Problem::invalid("`tools` must be empty").with_help(
-                "the tools of an agent are those of its prompt, and the server runs them",
-            ));
-        }
-        let choice = self.tool_choice.as_ref();
-        if choice.is_some_and(|choice| !choice.is_null() && choice != "auto") {
-            return Err(Problem::invalid("`tool_choice` must be `auto`"));
-        }
-        let format = self.text.as_ref().and_then(|text| text.get("format"));
-        let format = format.and_then(|format| format.get("type"));
-        if format.is_some_and(|format| format != "text") {
-            return Err(Problem::invalid("`text.format` must have the type `text`")
-                .with_help("the prompt of an agent states the form of its answers"));
-        }
+        refuse_tools(self.tools.as_deref(), self.tool_choice.as_ref())?;
+        refuse_fields(&[("max_tool_calls", self.max_tool_calls.as_ref())])?;
+        self.parameters()?;
         if self.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
-            return Err(Problem::invalid("`prompt` must be empty")
-                .with_help("name the agent whose prompt is to be used: `model`"));
+            let problem = Problem::invalid("`prompt` must be empty").with_param("prompt");
+            return Err(problem.with_help("name the agent whose prompt is to be used: `model`"));
         }
         if self.previous_response_id.is_some() && self.conversation_id()?.is_some() {
             return Err(Problem::invalid(
@@ -86,6 +80,37 @@ impl ResponseRequest {
         }
         metadata(self.metadata.as_ref())?;
         Ok(())
+    }
+
+    /// Returns the parameters of the turn.
+    ///
+    /// # Errors
+    /// Returns a problem if one is invalid.
+    pub(super) fn parameters(&self) -> Result<TurnParameters, Problem> {
+        let mut parameters = TurnParameters::default();
+        let format = self.text.as_ref().and_then(|text| text.get("format"));
+        parameters.set_format(format, "text.format")?;
+        parameters.set_max_tokens(self.max_output_tokens, "max_output_tokens")?;
+        Ok(parameters)
+    }
+
+    /// Returns the required form of the answer, if it has a schema.
+    pub(super) fn format(&self) -> Option<Value> {
+        let is_structured = self.parameters().is_ok_and(|own| own.is_structured());
+        let format = self.text.as_ref().and_then(|text| text.get("format"));
+        format.filter(|_| is_structured).cloned()
+    }
+
+    /// Returns the part of the request that its entry keeps.
+    pub(super) fn kept(&self, has_instructions: bool) -> KeptRequest {
+        KeptRequest {
+            previous: self.previous_response_id.clone(),
+            has_instructions,
+            is_background: self.is_background(),
+            metadata: self.metadata(),
+            format: self.format().map(|format| format_name(&format)),
+            max_tokens: self.max_output_tokens,
+        }
     }
 
     /// Returns the id of the conversation, in both of its forms.
@@ -149,6 +174,15 @@ pub(super) struct KeptRequest {
     pub(super) has_instructions: bool,
     pub(super) is_background: bool,
     pub(super) metadata: Map<String, Value>,
+    /// The label of the session with the required form of the answer.
+    pub(super) format: Option<String>,
+    pub(super) max_tokens: Option<u64>,
+}
+
+/// Returns the label of a session for a form, which requests may share.
+pub(super) fn format_name(format: &Value) -> String {
+    let digest = format!("{:x}", Sha256::digest(format.to_string()));
+    format!("response_format:{digest}")
 }
 
 /// The first characters of the keys of entries.
@@ -172,6 +206,12 @@ impl KeptRequest {
         if !self.metadata.is_empty() {
             kept.insert("metadata".to_owned(), json!(self.metadata));
         }
+        if let Some(format) = &self.format {
+            kept.insert("format".to_owned(), json!(format));
+        }
+        if let Some(max) = self.max_tokens {
+            kept.insert("max_tokens".to_owned(), json!(max));
+        }
         format!("{KEY}{unique}:{}", Value::Object(kept))
     }
 
@@ -189,6 +229,11 @@ impl KeptRequest {
             has_instructions: is_set("instructions"),
             is_background: is_set("background"),
             metadata: metadata.cloned().unwrap_or_default(),
+            format: kept
+                .get("format")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            max_tokens: kept.get("max_tokens").and_then(Value::as_u64),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Responses of which nothing is kept.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -16,7 +17,7 @@ use tracing::Instrument as _;
 use super::follow::{TurnPart, stream_of};
 use super::items::output_items;
 use super::place::{agent_of_new, own_response};
-use super::request::{KeptRequest, ResponseRequest};
+use super::request::ResponseRequest;
 use super::stored::{ResponseEnd, ResponseHead, error_of};
 use super::stream::ResponseEvents;
 use crate::chat::access::Caller;
@@ -51,6 +52,8 @@ pub(super) async fn stateless(
             outcome.ok_or_else(|| Problem::invalid(format!("response `{id}` has not ended")))?;
         let count = usize::try_from(outcome.replies_to).unwrap_or(usize::MAX);
         earlier = api.store().history(&found.session, 0, count).await?;
+        // The calls of a response that waits are not part of what continues it here.
+        earlier = without_open_calls(&earlier);
         model.get_or_insert(own);
     }
     let agent = agent_of_new(api, caller, model.as_deref())?;
@@ -62,10 +65,12 @@ pub(super) async fn stateless(
     fork.messages = earlier;
     store.fork("seed", fork).await?;
     let host = &api.turns.host;
+    let parameters = request.parameters()?;
     let chat = host
-        .stateless_chat(&agent, Arc::clone(&store), STATELESS)
+        .stateless_chat(&agent, Arc::clone(&store), STATELESS, parameters)
         .await?;
     let suffix = api.turns.ids.new_id();
+    let format = request.format();
     let head = ResponseHead {
         id: format!("resp_{suffix}"),
         created_at: now.0 / 1_000,
@@ -73,11 +78,8 @@ pub(super) async fn stateless(
         conversation: None,
         instructions,
         is_stored: false,
-        kept: KeptRequest {
-            previous: request.previous_response_id.clone(),
-            metadata: request.metadata(),
-            ..KeptRequest::default()
-        },
+        format: format.clone(),
+        kept: request.kept(false),
     };
     let own = suffix.clone();
     let (sender, parts) = mpsc::channel(64);
@@ -100,7 +102,7 @@ pub(super) async fn stateless(
                     // A client that receives the end may start the next turn.
                     drop(permit.take());
                 }
-                for part in parts_of(&own, event, &mut None) {
+                for part in parts_of((&own, format.as_ref()), event, &mut None) {
                     if sender.send(part).await.is_err() {
                         return;
                     }
@@ -113,7 +115,7 @@ pub(super) async fn stateless(
     }
     while let Some(event) = turn.next().instrument(span.clone()).await {
         meter.event(&event);
-        for part in parts_of(&own, event, &mut failure) {
+        for part in parts_of((&own, head.format.as_ref()), event, &mut failure) {
             if let TurnPart::End(end) = part {
                 if let Some(problem) = failure {
                     return Err(problem);
@@ -125,9 +127,26 @@ pub(super) async fn stateless(
     Err(Problem::server_ends())
 }
 
+/// Returns messages without the calls that have no results.
+fn without_open_calls(stored: &[Value]) -> Vec<Value> {
+    let messages = stored.iter().map(ChatMessage::from_json);
+    let messages: Vec<ChatMessage> = messages.filter_map(Result::ok).collect();
+    let answered: BTreeSet<String> = messages
+        .iter()
+        .filter_map(|message| message.tool_call_id.clone())
+        .collect();
+    let closed = messages.into_iter().filter_map(|mut message| {
+        message
+            .tool_calls
+            .retain(|call| answered.contains(&call.id));
+        message.validate().is_ok().then(|| message.to_json())
+    });
+    closed.collect()
+}
+
 /// Returns the parts of an event; a failure is also set as a problem.
 fn parts_of(
-    suffix: &str,
+    (suffix, format): (&str, Option<&Value>),
     event: ChatEvent<logue_agent::TurnEvent>,
     failure: &mut Option<Problem>,
 ) -> Vec<TurnPart> {
@@ -146,16 +165,16 @@ fn parts_of(
             if let ChatTurnOutcome::Errored(turn) = &*outcome {
                 *failure = Some(turn.into());
             }
-            vec![TurnPart::End(Box::new(end_of(suffix, &outcome)))]
+            vec![TurnPart::End(Box::new(end_of(suffix, format, &outcome)))]
         }
         _ => Vec::new(),
     }
 }
 
-fn end_of(suffix: &str, outcome: &ChatTurnOutcome) -> ResponseEnd {
+fn end_of(suffix: &str, format: Option<&Value>, outcome: &ChatTurnOutcome) -> ResponseEnd {
     let mut end = ResponseEnd {
         status: "completed",
-        output: output_items(suffix, &[], outcome.messages()),
+        output: output_items(suffix, &[], outcome.messages(), format.is_some()),
         ..ResponseEnd::default()
     };
     match outcome {

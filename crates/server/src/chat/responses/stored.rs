@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 use super::ids::ResponseId;
 use super::items::{approval_items, blocks, input_item, output_items};
 use super::request::KeptRequest;
+use super::sent_ids::set_sent_ids;
 use crate::chat::api::Api;
+use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
 use crate::chat::public_error::public_detail;
 use crate::chat::visible::visible_signal;
@@ -30,6 +32,8 @@ pub(super) struct ResponseHead {
     pub(super) conversation: Option<String>,
     pub(super) instructions: Option<String>,
     pub(super) is_stored: bool,
+    /// The required form of the answer, if it has a schema.
+    pub(super) format: Option<Value>,
     pub(super) kept: KeptRequest,
 }
 
@@ -58,6 +62,8 @@ impl ResponseHead {
                 "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens}})
         });
         let conversation = self.conversation.as_ref().map(|id| json!({ "id": id }));
+        let text = json!({"type": "text"});
+        let format = self.format.as_ref().unwrap_or(&text);
         let incomplete = end.incomplete.map(|reason| json!({ "reason": reason }));
         json!({
             "id": self.id, "object": "response", "created_at": self.created_at,
@@ -67,8 +73,8 @@ impl ResponseHead {
             "previous_response_id": self.kept.previous, "metadata": self.kept.metadata,
             "background": self.kept.is_background, "store": self.is_stored,
             "tools": [], "tool_choice": "auto", "parallel_tool_calls": true,
-            "text": {"format": {"type": "text"}}, "reasoning": null, "truncation": "disabled",
-            "temperature": null, "top_p": null, "max_output_tokens": null,
+            "text": {"format": format}, "reasoning": null, "truncation": "disabled",
+            "temperature": null, "top_p": null, "max_output_tokens": self.kept.max_tokens,
         })
     }
 }
@@ -110,6 +116,11 @@ impl StoredResponse {
             let first = ChatMessage::user(vec![blocks.first()?.clone()]);
             Some(first.text())
         });
+        let mut format = None;
+        if let Some(name) = &kept.format {
+            let info = store.session(&id.session).await?;
+            format = info.and_then(|mut info| info.labels.remove(name));
+        }
         let head = ResponseHead {
             id: id.to_string(),
             created_at: entry.accepted_at.0 / 1_000,
@@ -117,6 +128,7 @@ impl StoredResponse {
             conversation,
             instructions,
             is_stored: true,
+            format,
             kept,
         };
         Ok(Some(Self {
@@ -133,10 +145,14 @@ impl StoredResponse {
     /// # Errors
     /// Returns a problem if the store fails.
     pub(super) async fn to_json(&self, api: &Api) -> Result<Value, Problem> {
-        Ok(self.head.with(&self.end(api).await?))
+        let mut end = self.end(api).await?;
+        if self.outcome.is_some() {
+            set_sent_ids(api, &self.id, &self.head, &mut end).await?;
+        }
+        Ok(self.head.with(&end))
     }
 
-    /// Returns the part that the turn decides.
+    /// Returns the part that the turn decides, with items whose ids no stream has changed.
     ///
     /// # Errors
     /// Returns a problem if the store fails.
@@ -158,18 +174,25 @@ impl StoredResponse {
         let count = usize::try_from(outcome.replies_to - first).unwrap_or(usize::MAX);
         let mut earlier = messages(&store.history(session, first, count).await?);
         let own = earlier.split_off(usize::try_from(before).unwrap_or(0).min(earlier.len()));
-        let mut output = output_items(&self.id.suffix(), &earlier, &own);
+        let is_structured = self.head.format.is_some();
+        let mut output = output_items(&self.id.suffix(), &earlier, &own, is_structured);
         let info = store.session(session).await?;
-        let report = info.map(|info| TurnReport::from_fields(&info.fields, &outcome.invocation_id));
-        let cut = report.as_ref().and_then(|report| report.truncated);
+        let fields = info.map(|info| info.fields).unwrap_or_default();
+        let report = TurnReport::from_outcome(outcome, &fields);
+        let cut = report.truncated;
+        let before = self.usage_before(api).await?;
         let mut end = ResponseEnd {
             status: "completed",
-            usage: report.and_then(|report| report.usage),
+            usage: report.usage.map(|usage| without(usage, before)),
             completed_at: Some(outcome.at.0 / 1_000),
             ..ResponseEnd::default()
         };
         match outcome.kind {
-            OutcomeKind::Completed => end.cut(cut),
+            OutcomeKind::Completed => {
+                end.cut(cut);
+                let last = own.last().map(ChatMessage::text);
+                end.check(self.head.format.as_ref(), &last.unwrap_or_default());
+            }
             OutcomeKind::Suspended => {
                 let id = outcome.body.get("signal_id").and_then(Value::as_str);
                 let metadata = outcome.body.get("metadata");
@@ -180,6 +203,19 @@ impl StoredResponse {
         }
         end.output = output;
         Ok(end)
+    }
+
+    /// Returns the usage of the response that a decision continued, whose turn this one is.
+    async fn usage_before(&self, api: &Api) -> Result<Usage, Problem> {
+        let is_resumed = self.outcome.as_ref().is_some_and(|own| own.resumed);
+        let previous = self.head.kept.previous.as_deref().filter(|_| is_resumed);
+        let Some(previous) = previous.and_then(ResponseId::parse) else {
+            return Ok(Usage::default());
+        };
+        let store = api.store();
+        let outcome = store.outcome_of(&previous.session, previous.entry).await?;
+        let report = outcome.map(|own| TurnReport::from_outcome(&own, &Map::new()));
+        Ok(report.and_then(|report| report.usage).unwrap_or_default())
     }
 
     /// Returns the input as items.
@@ -210,6 +246,19 @@ impl ResponseEnd {
         });
     }
 
+    /// Fails a complete answer that violates its form, as one of another process may do.
+    pub(super) fn check(&mut self, format: Option<&Value>, answer: &str) {
+        let mut parameters = TurnParameters::default();
+        let is_known = parameters.set_format(format, "text.format").is_ok();
+        if !is_known || self.status != "completed" {
+            return;
+        }
+        if let Err(problem) = parameters.check(answer) {
+            self.status = "failed";
+            self.error = Some(error_of(&problem.code, &problem.detail));
+        }
+    }
+
     /// Sets the status and error of a failed turn by the body of its outcome.
     fn fail(&mut self, body: &Value) {
         let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -224,6 +273,19 @@ impl ResponseEnd {
         self.status = "failed";
         self.error = Some(error_of(category, &message));
     }
+}
+
+/// Returns the part of the usage of a turn after the usage of its beginning.
+fn without(mut usage: Usage, before: Usage) -> Usage {
+    for (own, before) in [
+        (&mut usage.input_tokens, before.input_tokens),
+        (&mut usage.output_tokens, before.output_tokens),
+        (&mut usage.cached_tokens, before.cached_tokens),
+        (&mut usage.reasoning_tokens, before.reasoning_tokens),
+    ] {
+        *own = own.saturating_sub(before);
+    }
+    usage
 }
 
 /// Returns the error of a failed response: `type` is the stable code.

@@ -78,9 +78,13 @@ impl ResponseEvents {
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         let is_of_agent = event.get("agent").is_some_and(|agent| !agent.is_null());
         match text("type") {
+            // Text before a call is not part of a structured answer.
+            "answer.delta" if self.head.format.is_some() => {}
             "answer.delta" => self.delta(text("text")),
             "answer.completed" => {
-                let content = event.get("message").map(text_of).unwrap_or_default();
+                let is_structured = self.head.format.is_some();
+                let content = event.get("message").map(|own| text_of(own, is_structured));
+                let content = content.unwrap_or_default();
                 if !content.is_empty() {
                     self.complete(&content);
                 }
@@ -224,7 +228,11 @@ impl ResponseEvents {
             let id = item["id"].as_str().unwrap_or_default().to_owned();
             match self.sent.get(&id) {
                 Some(sent) => item["id"] = json!(sent),
-                None => self.whole_item(item),
+                None => {
+                    if let Some(sent) = self.whole_item(item) {
+                        item["id"] = json!(sent);
+                    }
+                }
             }
         }
         let kind = match end.status {
@@ -236,19 +244,22 @@ impl ResponseEvents {
         self.push(kind, json!({ "response": response }));
     }
 
-    fn whole_item(&mut self, item: &Value) {
+    /// Sends an item at once. Returns the id of a message, which may be another attempt's.
+    fn whole_item(&mut self, item: &Value) -> Option<String> {
         if item["type"] == "message" {
             self.delta(item["content"][0]["text"].as_str().unwrap_or_default());
-            if let Some(open) = self.open.take() {
-                let text = open.text.clone();
-                self.end_message(&open, &text, "completed");
-            }
-            return;
+            let open = self.open.take()?;
+            let text = open.text.clone();
+            let status = item["status"].as_str().unwrap_or("completed");
+            self.end_message(&open, &text, status);
+            self.texts += 1;
+            return Some(open.id);
         }
         let index = self.next_index();
         let data = json!({"output_index": index, "item": item});
         self.push("response.output_item.added", data.clone());
         self.push("response.output_item.done", data);
+        None
     }
 
     fn next_index(&mut self) -> usize {
@@ -265,8 +276,9 @@ impl ResponseEvents {
 }
 
 /// Returns the text of an answer as JSON; the list of waiting calls has none.
-fn text_of(message: &Value) -> String {
+fn text_of(message: &Value, is_structured: bool) -> String {
     match ChatMessage::from_json(message) {
+        Ok(message) if is_structured && !message.tool_calls.is_empty() => String::new(),
         Ok(message) if !is_pending(&message) => message.text(),
         _ => String::new(),
     }

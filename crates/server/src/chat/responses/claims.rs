@@ -1,0 +1,123 @@
+//! Requests with an `Idempotency-Key`: the same request, sent again, is the same response.
+//!
+//! A claim is a session of its own, whose creation is atomic in every store. It binds the key to the
+//! body of the request, and contains the entry that the request became.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use logue_harness::store::{SessionFork, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::chat::access::Caller;
+use crate::chat::api::Api;
+use crate::chat::problem::Problem;
+
+/// The label with the digest of the body.
+const BODY: &str = "request_body";
+/// The label with the place of the entry.
+const PLACE: &str = "request_place";
+/// The time in which another server accepts the first request, in steps.
+const STEPS: usize = 50;
+const STEP: Duration = Duration::from_millis(100);
+
+/// The claim of a key.
+pub(super) struct Claim {
+    session: String,
+    /// The entry of an earlier request.
+    pub(super) place: Option<ClaimedPlace>,
+    /// Held until the message is accepted.
+    _lock: OwnedMutexGuard<()>,
+}
+
+/// The session and the key of an entry.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct ClaimedPlace {
+    pub(super) session: String,
+    pub(super) key: String,
+}
+
+impl Claim {
+    /// Claims a key for a request, or finds its earlier request.
+    ///
+    /// # Errors
+    /// Returns a problem if the key belongs to another body, or the store fails.
+    pub(super) async fn take(
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        let owner = caller.token_hash.as_deref().unwrap_or_default();
+        let named = json!([owner, key]).to_string();
+        let session = format!("idempotency-{:x}", Sha256::digest(named));
+        let digest = json!(format!("{:x}", Sha256::digest(body)));
+        let lock = api.turns.locks.lock(&session).await;
+        let mut place = None;
+        if !create(api, &session, &digest).await? {
+            for _ in 0..STEPS {
+                let info = api.store().session(&session).await?;
+                let labels = info.map(|info| info.labels).unwrap_or_default();
+                if labels.get(BODY) != Some(&digest) {
+                    return Err(reused(key));
+                }
+                place = labels.get(PLACE).and_then(ClaimedPlace::from_json);
+                if place.is_some() {
+                    break;
+                }
+                // Another server may be about to accept it; one that died never does.
+                tokio::time::sleep(STEP).await;
+            }
+        }
+        Ok(Self {
+            session,
+            place,
+            _lock: lock,
+        })
+    }
+
+    /// Records the entry that the request is about to become.
+    ///
+    /// # Errors
+    /// Returns a problem if the store fails.
+    pub(super) async fn record(&self, api: &Api, place: &ClaimedPlace) -> Result<(), Problem> {
+        let now = api.turns.clock.now();
+        let label = json!(place);
+        api.store()
+            .set_label(&self.session, PLACE, label, now)
+            .await?;
+        Ok(())
+    }
+}
+
+impl ClaimedPlace {
+    fn from_json(label: &Value) -> Option<Self> {
+        serde_json::from_value(label.clone()).ok()
+    }
+}
+
+/// Creates the session of a claim. Returns whether it is new.
+async fn create(api: &Api, session: &str, digest: &Value) -> Result<bool, Problem> {
+    let (store, now) = (api.store(), api.turns.clock.now());
+    if store.session(session).await?.is_some() {
+        return Ok(false);
+    }
+    let source = api.turns.ids.new_id();
+    store.set_label(&source, BODY, digest.clone(), now).await?;
+    let created = store.fork(&source, SessionFork::new(0, session, now)).await;
+    store.delete(&source).await?;
+    match created {
+        Ok(()) => Ok(true),
+        Err(StoreError::Exists { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn reused(key: &str) -> Problem {
+    let detail = format!("the key `{key}` belongs to a request with another body");
+    Problem::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
+        .with_help("use another key for another request")
+}
