@@ -7,6 +7,9 @@ import tempfile
 import time
 
 import openai
+import pydantic
+from openai.types import chat as chats
+from openai.types import conversations, responses as types
 
 program, node = sys.argv[1:3]
 here = os.path.dirname(os.path.abspath(__file__))
@@ -81,6 +84,42 @@ def errors(client):
         pass
 
 
+def lines(raw):
+    for line in raw.read().decode().splitlines():
+        if line.startswith("data: ") and line != "data: [DONE]":
+            yield line.removeprefix("data: ")
+
+
+def required(client):
+    """Validates what the clients only construct: fields that their types require are present."""
+    http = client.with_raw_response
+    user = [{"role": "user", "content": "hi"}]
+    whole = http.chat.completions.create(model="agent", messages=user)
+    chats.ChatCompletion.model_validate_json(whole.text)
+    usage = {"include_usage": True}
+    with client.chat.completions.with_streaming_response.create(
+            model="agent", messages=user, stream=True, stream_options=usage) as parts:
+        for line in lines(parts):
+            chats.ChatCompletionChunk.model_validate_json(line)
+    event = pydantic.TypeAdapter(types.ResponseStreamEvent)
+    for text in ["hi", "work"]:
+        whole = http.responses.create(model="agent", input=text)
+        types.Response.model_validate_json(whole.text)
+        identity = whole.parse().id
+        types.Response.model_validate_json(http.responses.retrieve(identity).text)
+        items = http.responses.input_items.list(identity)
+        types.ResponseItemList.model_validate_json(items.text)
+        with client.responses.with_streaming_response.create(
+                model="agent", input=text, stream=True) as parts:
+            for line in lines(parts):
+                event.validate_json(line)
+    talk = http.conversations.create()
+    conversations.Conversation.model_validate_json(talk.text)
+    client.responses.create(model="agent", input="a", conversation=talk.parse().id)
+    items = http.conversations.items.list(talk.parse().id)
+    conversations.ConversationItemList.model_validate_json(items.text)
+
+
 with tempfile.TemporaryDirectory() as folder:
     with open(os.path.join(folder, "agent.md"), "w") as file:
         file.write(AGENT)
@@ -101,7 +140,7 @@ with tempfile.TemporaryDirectory() as folder:
         address = line.split("listening on ")[1].strip() + "/v1"
         client = openai.OpenAI(base_url=address, api_key="any", max_retries=0)
         assert [one.id for one in client.models.list()] == ["agent"]
-        for check in [chat, responses, background, approval, errors]:
+        for check in [chat, responses, background, approval, errors, required]:
             check(client)
             print(f"python: {check.__name__}: ok")
         subprocess.run(["node", node, address], check=True)

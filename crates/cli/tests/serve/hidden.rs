@@ -67,7 +67,15 @@ fn step(random: &mut Random, signals: &[String]) -> Step {
         body,
     };
     let user = json!([{"role": "user", "content": "a question"}]);
-    match random.below(14) {
+    match random.below(16) {
+        13 => post("/v1/unknown".to_owned(), json!({})),
+        14 => {
+            // A structured answer, of which nothing is kept or everything.
+            let store = random.below(2) == 0;
+            let body = json!({"model": "agent", "store": store, "stream": random.below(2) == 0,
+                "input": "a question", "text": {"format": {"type": "json_object"}}});
+            post("/v1/responses".to_owned(), body)
+        }
         10 | 11 => {
             let (stream, background) = (random.below(2) == 0, random.below(4) == 0);
             let body = json!({"model": "agent", "stream": stream, "background": background,
@@ -99,8 +107,17 @@ fn step(random: &mut Random, signals: &[String]) -> Step {
     }
 }
 
+/// Returns the ids of responses in an answer.
+fn response_ids(text: &str) -> impl Iterator<Item = String> {
+    let ids = text.split("\"resp_").skip(1);
+    ids.filter_map(|rest| Some(format!("resp_{}", rest.split_once('"')?.0)))
+}
+
 /// Returns what every reading path answers.
-fn readings(served: &Served) -> Vec<(String, String)> {
+fn readings(
+    served: &Served,
+    responses: &std::collections::BTreeSet<String>,
+) -> Vec<(String, String)> {
     let mut paths: Vec<String> = ["agents", "models", "sessions", "signals"]
         .map(|name| format!("/v1/{name}"))
         .into();
@@ -109,11 +126,25 @@ fn readings(served: &Served) -> Vec<(String, String)> {
         ["a", "SYSTEM", "rules"].map(|word| format!("/v1/sessions?titles=true&search={word}")),
     );
     let mut read = Vec::new();
+    for id in responses {
+        let path = format!("/v1/responses/{id}");
+        paths.push(format!("{path}/input_items"));
+        // A response that waits to run has no end to stream to.
+        let shown = served.get(&path);
+        if !["queued", "in_progress"].contains(&shown.json()["status"].as_str().unwrap_or_default())
+        {
+            paths.push(format!("{path}?stream=true"));
+        }
+        paths.push(path);
+    }
+    paths.extend(["/readyz", "/healthz", "/v1/unknown"].map(str::to_owned));
     let sessions = served.get("/v1/sessions").json();
     for session in sessions["sessions"].as_array().unwrap() {
         let path = format!("/v1/sessions/{}", session["session"].as_str().unwrap());
         paths.push(path.clone());
         paths.push(format!("{path}/messages"));
+        // Conversations are the sessions of one token.
+        paths.push(format!("{path}/items").replace("/sessions/", "/conversations/"));
         // What the web page reads.
         paths.push(format!("{path}/messages?form=nodes"));
         // The server was started without its debug view.
@@ -164,6 +195,7 @@ fn random_conversations_show_nothing_hidden_anywhere() {
         let served = Served::start_with(command, &rules);
         let mut random = Random::new(round);
         let mut outcomes = std::collections::BTreeSet::new();
+        let mut responses = std::collections::BTreeSet::new();
         for _ in 0..14 {
             let waiting = served.get("/v1/signals");
             check("/v1/signals", &waiting.text);
@@ -178,10 +210,11 @@ fn random_conversations_show_nothing_hidden_anywhere() {
             let answered =
                 served.request(step.method, &step.path, &headers, &step.body.to_string());
             outcomes.insert(answered.status);
+            responses.extend(response_ids(&answered.text));
             check(&step.path, &format!("{}{}", answered.head, answered.text));
         }
         assert!(outcomes.len() > 1, "round {round}: {outcomes:?}");
-        for (path, text) in readings(&served) {
+        for (path, text) in readings(&served, &responses) {
             check(&path, &text);
         }
         for session in ["s0", "s1", "s2"] {

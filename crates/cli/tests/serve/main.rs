@@ -40,6 +40,7 @@ mod responses;
 mod sessions;
 mod shared;
 mod signals;
+mod silences;
 #[cfg(feature = "otlp")]
 mod spans;
 mod tokens;

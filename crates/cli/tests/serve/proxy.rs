@@ -136,7 +136,13 @@ fn a_silent_tool_survives_a_proxy_with_a_short_timeout() {
     let model = ModelServer::start_by(answer, Delivery::Whole).unwrap();
     let agent = "<config model=\"m\"/>\n<tool name=\"work\" command=\"sh work.sh\"/>\n";
     let script = format!("sleep {silence}\ntouch ended\nprintf done\n");
-    let folder = folder(&[("agent.md", agent), ("work.sh", &script)]);
+    // The default limit of a command is shorter than the long silence.
+    let settings = "[tools]\ntimeout_seconds = 120\n";
+    let folder = folder(&[
+        ("agent.md", agent),
+        ("work.sh", &script),
+        ("logue.toml", settings),
+    ]);
     let mut command = logue(folder.path());
     command.env("OPENAI_BASE_URL", model.base_url());
     let mut served = Served::start_with(command, &["agent.md", "--permission", "work=allow"]);
@@ -176,5 +182,7 @@ fn a_silent_tool_survives_a_proxy_with_a_short_timeout() {
     until("tool.ended");
     until("turn.completed");
     let shown = served.get("/agents/v1/sessions/s1/messages").json();
+    let result = shown["messages"][2]["content"].as_str().unwrap();
+    assert!(result.starts_with("done"), "{result}");
     assert_eq!(shown["messages"][3]["content"], "the end");
 }
