@@ -9,11 +9,15 @@
 //! | `FAULTFS_FOR` | the number of consecutive failures; the default is 1 |
 //! | `FAULTFS_HOW` | `EIO`, `ENOSPC`, `short`, `torn` or `die` |
 //! | `FAULTFS_LOG` | a file to which each operation that counts is appended as a line |
+//! | `FAULTFS_FULL` | a file; while it exists, writes that enlarge a file below the directory fail with `ENOSPC` |
 //!
-//! Operations that count are `write`, `pwrite`, `fsync`, `fdatasync`, `ftruncate`, `rename`, `link` and
+//! Operations that count are `write`, `pwrite`, `pwritev`, `fsync`, `fdatasync`, `ftruncate`, `rename`, `link` and
 //! `unlink`, with their variants for names in a directory. A `short` write writes half of its bytes and returns that number. A `torn` one writes half
 //! of them and ends the process; `die` ends the process before the operation. Operations other than
-//! writes fail with `EIO` for `short`.
+//! writes fail with `EIO` for `short`, and so does `pwritev` for `short` and `torn`.
+//!
+//! The full disk of `FAULTFS_FULL` resembles a real one: files are overwritten in place and removed, and
+//! empty ones are created. A real one may write the first part of a block, and may refuse new names.
 //!
 //! This is the one place of the workspace that permits `unsafe` code: it implements functions of the
 //! C library by calling the next ones of that name.
@@ -27,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use libc::{off_t, size_t, ssize_t};
+use libc::{iovec, off_t, size_t, ssize_t};
 
 /// The kind of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +48,7 @@ struct Plan {
     last: u64,
     how: How,
     log: Option<PathBuf>,
+    full: Option<PathBuf>,
 }
 
 static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
@@ -69,6 +74,7 @@ fn plan() -> Option<&'static Plan> {
             last: at.saturating_add(number("FAULTFS_FOR").unwrap_or(1)),
             how,
             log: std::env::var_os("FAULTFS_LOG").map(PathBuf::from),
+            full: std::env::var_os("FAULTFS_FULL").map(PathBuf::from),
         })
     })
     .as_ref()
@@ -150,6 +156,7 @@ macro_rules! next {
 
 type Write = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
 type Pwrite = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+type Pwritev = unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
 type OfFile = unsafe extern "C" fn(c_int) -> c_int;
 type Truncate = unsafe extern "C" fn(c_int, off_t) -> c_int;
 type OfPath = unsafe extern "C" fn(*const c_char) -> c_int;
@@ -158,9 +165,54 @@ type Rename = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char) -
 type Unlink = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
 type OfPaths = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
 
+/// Returns whether a write must fail because the disk counts as full.
+///
+/// Without an offset, the write begins at the position of the file.
+fn is_full(path: &Path, fd: c_int, count: size_t, offset: Option<off_t>) -> bool {
+    let Some(plan) = plan().filter(|plan| path.starts_with(&plan.under)) else {
+        return false;
+    };
+    if !plan.full.as_ref().is_some_and(|switch| switch.exists()) {
+        return false;
+    }
+    // SAFETY: queries of a descriptor's state; an invalid one yields an error. The result of `fstat` is
+    // read only if it succeeded.
+    let (size, begin) = unsafe {
+        let mut state = std::mem::MaybeUninit::<libc::stat>::uninit();
+        if libc::fstat(fd, state.as_mut_ptr()) != 0 {
+            return false;
+        }
+        let size = state.assume_init().st_size;
+        let appends = libc::fcntl(fd, libc::F_GETFL) & libc::O_APPEND != 0;
+        let position = || {
+            if appends {
+                size
+            } else {
+                libc::lseek(fd, 0, libc::SEEK_CUR)
+            }
+        };
+        (size, offset.unwrap_or_else(position))
+    };
+    let count = off_t::try_from(count).unwrap_or(off_t::MAX);
+    begin.saturating_add(count) > size
+}
+
 /// Writes as much as the fault allows.
-fn written(name: &str, fd: c_int, count: size_t, write: impl Fn(size_t) -> ssize_t) -> ssize_t {
-    let Some(how) = path_of(fd).and_then(|path| fault(name, &path)) else {
+fn written(
+    name: &str,
+    fd: c_int,
+    count: size_t,
+    offset: Option<off_t>,
+    write: impl Fn(size_t) -> ssize_t,
+) -> ssize_t {
+    let Some(path) = path_of(fd) else {
+        return write(count);
+    };
+    if is_full(&path, fd, count, offset) {
+        fail(libc::ENOSPC);
+        return -1;
+    }
+    let Some(how) = fault(name, &path) else {
         return write(count);
     };
     match how {
@@ -205,7 +257,7 @@ fn done(how: Option<How>, act: impl Fn() -> c_int) -> c_int {
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     let next = next!(c"write", Write);
     // SAFETY: the caller's promises, for at most as many bytes.
-    written("write", fd, count, |count| unsafe {
+    written("write", fd, count, None, |count| unsafe {
         next(fd, buffer, count)
     })
 }
@@ -223,7 +275,7 @@ pub unsafe extern "C" fn pwrite(
 ) -> ssize_t {
     let next = next!(c"pwrite", Pwrite);
     // SAFETY: the caller's promises, for at most as many bytes.
-    written("pwrite", fd, count, |count| unsafe {
+    written("pwrite", fd, count, Some(offset), |count| unsafe {
         next(fd, buffer, count, offset)
     })
 }
@@ -241,8 +293,34 @@ pub unsafe extern "C" fn pwrite64(
 ) -> ssize_t {
     let next = next!(c"pwrite64", Pwrite);
     // SAFETY: the caller's promises, for at most as many bytes.
-    written("pwrite", fd, count, |count| unsafe {
+    written("pwrite", fd, count, Some(offset), |count| unsafe {
         next(fd, buffer, count, offset)
+    })
+}
+
+/// See `pwritev(2)`.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev(
+    fd: c_int,
+    buffers: *const iovec,
+    buffer_count: c_int,
+    offset: off_t,
+) -> ssize_t {
+    let next = next!(c"pwritev", Pwritev);
+    // SAFETY: the caller promises as many buffers.
+    let parts =
+        unsafe { std::slice::from_raw_parts(buffers, usize::try_from(buffer_count).unwrap_or(0)) };
+    let count = parts.iter().map(|part| part.iov_len).sum();
+    written("pwritev", fd, count, Some(offset), |allowed| {
+        if allowed < count {
+            fail(libc::EIO);
+            return -1;
+        }
+        // SAFETY: the caller's promises.
+        unsafe { next(fd, buffers, buffer_count, offset) }
     })
 }
 

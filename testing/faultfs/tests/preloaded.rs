@@ -47,3 +47,32 @@ fn the_second_write_fails_and_each_is_noted() {
     assert_eq!(noted, ["one", "two", "three"], "{log}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn a_full_disk_refuses_larger_files_until_it_is_freed() {
+    let folder = std::env::temp_dir().join(format!("faultfs-full-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = folder.canonicalize().expect("a path");
+    let (inside, switch) = (folder.join("inside"), folder.join("full"));
+    std::fs::create_dir_all(&inside).expect("a folder");
+    let ran = Command::new("sh")
+        .args([
+            "-c",
+            "echo one > file; touch ../full; echo two >> file || echo refused\n\
+             echo new > other || echo refused; echo 1 1<> file; rm ../full; echo two >> file",
+        ])
+        .current_dir(&inside)
+        .env("LD_PRELOAD", library())
+        .env("FAULTFS_UNDER", &inside)
+        .env("FAULTFS_FULL", &switch)
+        .output()
+        .expect("sh runs");
+    let text = std::fs::read_to_string(inside.join("file")).expect("it is there");
+    assert_eq!(text, "1\ne\ntwo\n", "{ran:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "refused\nrefused\n",
+        "{ran:?}"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}
