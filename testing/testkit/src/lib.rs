@@ -14,6 +14,8 @@ pub mod mcp;
 #[cfg(unix)]
 pub mod postgres;
 mod random;
+#[cfg(unix)]
+mod relay;
 mod server;
 pub mod soak;
 mod stalling;
@@ -23,6 +25,8 @@ pub use answer::{Answer, end_of_stream, text_delta};
 pub use completion::{Completion, Wire};
 pub use gate::Gate;
 pub use random::Random;
+#[cfg(unix)]
+pub use relay::{Relay, RelayFaults};
 pub use server::{Delivery, ModelServer, Received, Reply};
 pub use stalling::{Stall, StallingServer};
 pub use tls::certificate;

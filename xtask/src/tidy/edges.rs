@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     layer("logue-cli", 6, &[], &[]),
     layer("logue-bench", 7, &[], &[]),
     layer("sim", 7, &[], &[]),
-    layer("testkit", 0, &[], &[]),
+    layer("testkit", 0, &["faultfs"], &[]),
     layer("attacks", 7, &[], &[]),
     layer("durability", 7, &[], &[]),
     layer("faultfs", 0, &[], &[]),

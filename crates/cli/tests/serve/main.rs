@@ -34,7 +34,6 @@ mod prefix;
 mod program;
 mod proxy;
 mod refused;
-mod relay;
 mod reload;
 mod responses;
 mod sessions;

@@ -11,6 +11,7 @@ use super::account::Account;
 
 /// The programs of the version that is tested.
 const SERVER: &str = "usr/lib/postgresql/15/bin";
+const PGBOUNCER: &str = "usr/sbin";
 /// The time after a failed download in which none is tried.
 const PAUSE: Duration = Duration::from_secs(600);
 
@@ -27,6 +28,11 @@ impl Installation {
     /// Returns the programs of PostgreSQL; `None`, with a note, where they are not available.
     pub(crate) fn server() -> io::Result<Option<Self>> {
         Self::find("PostgreSQL 15", "server", SERVER, "postgres")
+    }
+
+    /// Returns the program of `PgBouncer`; `None`, with a note, where it is not available.
+    pub(crate) fn pgbouncer() -> io::Result<Option<Self>> {
+        Self::find("PgBouncer", "pgbouncer", PGBOUNCER, "pgbouncer")
     }
 
     /// Finds programs of a package.

@@ -7,20 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::database::{Database, socket_url};
-use super::directory::{ServerDirectory, copy};
-use super::installation::{Installation, cache};
-use super::processes::{signal, within};
-use super::settings::PostgresSettings;
+use super::cluster;
+use super::database::Database;
+use super::directory::ServerDirectory;
+use super::disk;
+use super::endpoint::{CLIENT, Endpoint, free_port, password};
+use super::installation::Installation;
+use super::processes::signal;
+use super::settings::{Access, PostgresSettings};
+use super::waiting::wait_until;
 
-/// The longest wait for a server.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The interval between two looks at a server.
-const LOOK: Duration = Duration::from_millis(5);
+/// The number of ports that are tried: another process may take a free one first.
+const PORTS: usize = 5;
 
 /// The way in which a server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +35,13 @@ pub enum StopMode {
 /// A running server. It stops, and its data is removed, when it is dropped.
 #[derive(Debug)]
 pub struct PostgresServer {
-    installation: Installation,
-    settings: PostgresSettings,
+    pub(super) installation: Installation,
+    pub(super) settings: PostgresSettings,
+    pub(super) endpoint: Endpoint,
     process: Option<Child>,
     databases: AtomicU32,
-    // Dropped last: it ends the processes.
-    directory: ServerDirectory,
+    // Its drop ends the processes.
+    pub(super) directory: ServerDirectory,
 }
 
 impl PostgresServer {
@@ -59,17 +61,16 @@ impl PostgresServer {
         let Some(installation) = Installation::server()? else {
             return Ok(None);
         };
-        let template = template(&installation)?;
-        let directory = ServerDirectory::create(installation.account)?;
-        copy(&template, &directory.path().join("data"))?;
-        let mut server = Self {
-            installation,
-            settings,
-            process: None,
-            databases: AtomicU32::new(0),
-            directory,
-        };
-        server.start_again()?;
+        let directory = ServerDirectory::create(installation.account, settings.place())?;
+        cluster::create(&installation, &directory.path().join("data"), &settings)?;
+        let has_password = settings.access >= Access::Password;
+        let password = has_password.then(password).transpose()?;
+        let mut server = Self::stopped(installation, settings, password, directory);
+        server.start_on_free_port()?;
+        if let Some(password) = &server.endpoint.password {
+            let statement = format!("create role {CLIENT} login password '{password}'");
+            server.maintenance().query(&statement)?;
+        }
         Ok(Some(server))
     }
 
@@ -94,19 +95,38 @@ impl PostgresServer {
     /// Returns an error if the server does not create it.
     pub fn database(&self) -> io::Result<Database> {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.maintenance()
-            .query(&format!("create database {name}"))?;
-        Ok(self.named(&name))
+        let user = self.endpoint.user();
+        let statement = format!("create database {name} owner {user}");
+        self.maintenance().query(&statement)?;
+        Ok(self.existing(&name))
     }
 
-    /// Returns the database `postgres`, for statements that concern the whole server.
+    /// Returns a database that exists, such as one of the primary on a replica.
+    pub fn existing(&self, name: &str) -> Database {
+        Database {
+            installation: self.installation.clone(),
+            endpoint: self.endpoint.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Returns the database `postgres` for the superuser, for statements that concern the server.
     pub fn maintenance(&self) -> Database {
-        self.named("postgres")
+        Database {
+            endpoint: self.endpoint.administration(),
+            ..self.existing("postgres")
+        }
     }
 
-    /// Returns the directory of the Unix socket, which has the port 5432.
+    /// Returns the directory of the Unix socket.
     pub fn socket(&self) -> &Path {
-        self.directory.path()
+        &self.endpoint.socket
+    }
+
+    /// Returns the address of the TCP port, if the settings have one.
+    pub fn tcp_address(&self) -> Option<String> {
+        let port = self.endpoint.port?;
+        Some(format!("127.0.0.1:{port}"))
     }
 
     /// Returns the text that the server has logged.
@@ -154,21 +174,15 @@ impl PostgresServer {
             return Ok(());
         }
         let data = self.data();
-        let log = File::options()
-            .append(true)
-            .create(true)
-            .open(self.directory.path().join("log"))?;
+        let log = self.directory.path().join("log");
+        let log = File::options().append(true).create(true).open(log)?;
         let mut command = self.installation.command("postgres");
-        command
-            .arg("-D")
-            .arg(&data)
-            .arg("-k")
-            .arg(self.directory.path());
-        for (name, value) in [("listen_addresses", ""), ("jit", "off")] {
+        command.arg("-D").arg(&data);
+        for (name, value) in self.parameters() {
             command.arg("-c").arg(format!("{name}={value}"));
         }
-        for (name, value) in &self.settings.parameters {
-            command.arg("-c").arg(format!("{name}={value}"));
+        if self.settings.limited_disk {
+            command.envs(disk::environment(self.directory.path()));
         }
         let mut process = command
             // The supervisor finds the server by its working directory.
@@ -183,72 +197,89 @@ impl PostgresServer {
             }
             Ok(is_ready(&data, process.id()))
         });
+        ready.map_err(|error| self.with_log(&error))?;
         self.process = Some(process);
-        ready.map_err(|error| {
-            let log = self.log().unwrap_or_default();
-            let lines: Vec<&str> = log.lines().rev().take(10).collect();
-            let lines: Vec<&str> = lines.into_iter().rev().collect();
-            io::Error::other(format!("{error}\n{}", lines.join("\n")))
-        })
+        Ok(())
     }
 
-    /// Stops all processes of the server without ending them: connections stay open and silent.
-    ///
-    /// # Errors
-    /// Returns an error if the server does not run.
-    pub fn pause(&self) -> io::Result<()> {
-        let server = self.process_id()?;
-        // The first one creates no other processes then.
-        signal(server, Signal::STOP)?;
-        self.signal_others(server, Signal::STOP)
-    }
-
-    /// Continues the processes after [`Self::pause`].
-    ///
-    /// # Errors
-    /// Returns an error if the server does not run.
-    pub fn resume(&self) -> io::Result<()> {
-        let server = self.process_id()?;
-        self.signal_others(server, Signal::CONT)?;
-        signal(server, Signal::CONT)
-    }
-
-    /// Ends all connections of clients, and returns their number.
-    ///
-    /// # Errors
-    /// Returns an error if the server does not run.
-    pub fn terminate_backends(&self) -> io::Result<usize> {
-        let count = self.maintenance().query(
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity \
-             where pid <> pg_backend_pid() and backend_type = 'client backend'",
-        )?;
-        count.parse().map_err(io::Error::other)
-    }
-
-    fn named(&self, database: &str) -> Database {
-        Database {
-            installation: self.installation.clone(),
-            url: socket_url(self.directory.path(), database),
+    /// Returns a server that has a cluster and does not run.
+    pub(super) fn stopped(
+        installation: Installation,
+        settings: PostgresSettings,
+        password: Option<String>,
+        directory: ServerDirectory,
+    ) -> Self {
+        let endpoint = Endpoint {
+            socket: directory.path().to_owned(),
+            password,
+            port: None,
+            tls: settings.access == Access::Tls,
+        };
+        Self {
+            installation,
+            settings,
+            endpoint,
+            process: None,
+            databases: AtomicU32::new(0),
+            directory,
         }
     }
 
-    fn data(&self) -> PathBuf {
+    /// Starts the server for the first time.
+    pub(super) fn start_on_free_port(&mut self) -> io::Result<()> {
+        if self.settings.limited_disk {
+            disk::prepare(self.directory.path())?;
+        }
+        let mut result = Ok(());
+        for _ in 0..PORTS {
+            let has_port = self.settings.access >= Access::Tcp;
+            self.endpoint.port = has_port.then(free_port).transpose()?;
+            result = self.start_again();
+            match &result {
+                Err(error) if error.to_string().contains("Address already in use") => {}
+                _ => break,
+            }
+        }
+        result
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    fn process_id(&self) -> io::Result<u32> {
+    pub(super) fn process_id(&self) -> io::Result<u32> {
         let process = self.process.as_ref().map(Child::id);
         process.ok_or_else(|| io::Error::other("the server does not run"))
     }
 
-    fn signal_others(&self, server: u32, kind: Signal) -> io::Result<()> {
-        for process in within(&self.data())? {
-            if process != server {
-                // It may have ended meanwhile.
-                drop(signal(process, kind));
-            }
+    /// Returns the parameters of the server; later ones take precedence.
+    fn parameters(&self) -> Vec<(&str, String)> {
+        let socket = self.endpoint.socket.to_string_lossy().into_owned();
+        let mut parameters = vec![
+            ("unix_socket_directories", socket),
+            ("listen_addresses", String::new()),
+            // The library of compilers is not unpacked.
+            ("jit", "off".to_owned()),
+        ];
+        if let Some(port) = self.endpoint.port {
+            // The name of the socket contains the port, too.
+            parameters.push(("listen_addresses", "127.0.0.1".to_owned()));
+            parameters.push(("port", port.to_string()));
         }
-        Ok(())
+        if self.endpoint.tls {
+            parameters.push(("ssl", "on".to_owned()));
+        }
+        let given = self.settings.parameters.iter();
+        parameters.extend(given.map(|(name, value)| (name.as_str(), value.clone())));
+        parameters
+    }
+
+    /// Returns an error with the end of the log.
+    fn with_log(&self, error: &io::Error) -> io::Error {
+        let log = self.log().unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let end = lines[lines.len().saturating_sub(10)..].join("\n");
+        io::Error::new(error.kind(), format!("{error}\n{end}"))
     }
 }
 
@@ -258,56 +289,4 @@ fn is_ready(data: &Path, process: u32) -> bool {
     let mut lines = state.lines();
     let is_own = lines.next() == Some(process.to_string().as_str());
     is_own && lines.nth(6).is_some_and(|state| state.trim() == "ready")
-}
-
-/// Waits until a condition is true.
-fn wait_until(failure: &str, mut is_true: impl FnMut() -> io::Result<bool>) -> io::Result<()> {
-    let begin = Instant::now();
-    while !is_true()? {
-        if begin.elapsed() > PATIENCE {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, failure));
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-/// Returns a new cluster that servers copy; it is created once for a machine and version.
-fn template(installation: &Installation) -> io::Result<PathBuf> {
-    let cache = cache()?;
-    let template = cache.join(format!("template-{}", installation.identity()?));
-    let lock = File::create(cache.join("template.lock"))?;
-    lock.lock()?;
-    if template.is_dir() {
-        return Ok(template);
-    }
-    let directory = ServerDirectory::create(installation.account)?;
-    let data = directory.path().join("data");
-    let output = installation
-        .command("initdb")
-        .arg("-D")
-        .arg(&data)
-        .args([
-            "-U",
-            "postgres",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-            "--no-sync",
-        ])
-        .output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        ));
-    }
-    let new = template.with_extension("new");
-    if new.exists() {
-        fs::remove_dir_all(&new)?;
-    }
-    copy(&data, &new)?;
-    fs::rename(new, &template)?;
-    Ok(template)
 }

@@ -1,11 +1,10 @@
 //! A browser whose connections are cut while an answer arrives.
 
-use testkit::{Delivery, Gate, ModelServer, Reply, end_of_stream, text_delta};
+use testkit::{Delivery, Gate, ModelServer, Relay, Reply, end_of_stream, text_delta};
 
 use super::{AGENT, count, serve};
 use crate::browser::Browser;
 use crate::program::folder;
-use crate::relay::Relay;
 
 /// Returns the `Last-Event-ID` of each stream of events, and the ids that it received.
 fn streams(relay: &Relay) -> Vec<(String, Vec<u64>)> {
@@ -43,8 +42,8 @@ fn a_cut_stream_continues_after_its_last_event() {
     let model = model.unwrap();
     let folder = folder(&[("agent.md", AGENT)]);
     let served = serve(folder.path(), &model, &[]);
-    let relay = Relay::start(&served.address);
-    let tab = browser.open(&format!("http://{}/", relay.address));
+    let relay = Relay::start(&served.address, None).unwrap();
+    let tab = browser.open(&format!("http://{}/", relay.address()));
     browser.send(&tab, "a question");
     browser.wait(
         &tab,
