@@ -1,6 +1,7 @@
 //! Stores of chat sessions, and a conformance suite for any store.
 //!
-//! [`SqliteStore`] stores sessions in a file. The module `conformance`, which requires the feature of
+//! [`SqliteStore`] stores sessions in a file, and `PostgresStore`, with the feature `postgres`, in a
+//! database that many nodes share. The module `conformance`, which requires the feature of
 //! that name, checks any store.
 //!
 //! The port is [`logue_harness::store::Store`]. A store on another medium implements that trait and
@@ -29,6 +30,7 @@
 //! # Features
 //!
 //! - `sqlite` (default): the store in a file.
+//! - `postgres`: the store in a PostgreSQL database.
 //! - `conformance`: the suite that checks a store.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -47,7 +49,7 @@ mod sqlite;
 mod stores;
 
 #[cfg(feature = "postgres")]
-pub use postgres::{LeaseTime, PostgresOptions, PostgresStore};
+pub use postgres::{LeaseTime, PostgresEventLog, PostgresOptions, PostgresStore};
 pub use redacted::redacted_address;
 #[cfg(feature = "sqlite")]
 pub use search::{SearchHit, SearchIndex};
@@ -56,4 +58,4 @@ pub use sqlite::{
     SqliteEventLog, SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore,
     vacuum,
 };
-pub use stores::{is_store_address, open_store};
+pub use stores::{OpenedStore, StoreOptions, is_store_address, open_store, open_store_with};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use logue_harness::events::EventLog;
 use logue_harness::store::{MemoryStore, SharedStore, StoreError};
 
 /// Opens the store at an address.
@@ -15,18 +16,63 @@ use logue_harness::store::{MemoryStore, SharedStore, StoreError};
 /// [`SqliteStore::open`](crate::SqliteStore::open) and of
 /// [`PostgresStore::open`](crate::PostgresStore::open).
 pub fn open_store(url: &str) -> Result<SharedStore, StoreError> {
+    open_store_with(url, &StoreOptions::default()).map(|opened| opened.store)
+}
+
+/// Opens the store at an address with the log of events that belongs to it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn open_store_with(url: &str, options: &StoreOptions) -> Result<OpenedStore, StoreError> {
+    let alone = |store| OpenedStore {
+        store,
+        events: None,
+    };
     if url == "memory:" {
-        return Ok(Arc::new(MemoryStore::new()));
+        return Ok(alone(Arc::new(MemoryStore::new())));
     }
     #[cfg(feature = "sqlite")]
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-        return Ok(Arc::new(crate::SqliteStore::open(path)?));
+        return Ok(alone(Arc::new(crate::SqliteStore::open(path)?)));
     }
     #[cfg(feature = "postgres")]
     if crate::postgres::is_address(url) {
-        return Ok(Arc::new(crate::PostgresStore::open(url)?));
+        let own = crate::PostgresOptions::default().listen(options.listen.clone());
+        let store = Arc::new(crate::PostgresStore::open_with(url, own)?);
+        let events = Arc::new(crate::PostgresEventLog::new(Arc::clone(&store)));
+        return Ok(OpenedStore {
+            store,
+            events: Some(events),
+        });
     }
     Err(StoreError::InvalidAddress(shown_address(url)))
+}
+
+/// Options for opening a store of any kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// The address for notifications of a database, if its own leads to a pooler.
+    pub listen: Option<String>,
+}
+
+impl StoreOptions {
+    /// Sets the address for notifications of a database.
+    #[must_use]
+    pub fn listen(mut self, listen: Option<String>) -> Self {
+        self.listen = listen;
+        self
+    }
+}
+
+/// An open store.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OpenedStore {
+    /// The store.
+    pub store: SharedStore,
+    /// The log of events that all users of the store share, if it has one.
+    pub events: Option<Arc<dyn EventLog>>,
 }
 
 /// Returns an invalid address for messages.

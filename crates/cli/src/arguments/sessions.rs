@@ -15,10 +15,13 @@ use crate::arguments::{DisplayArgs, ModelArgs, SearchArgs, TrustArgs};
 /// The store of the sessions.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Store of the sessions; the scheme of the URL selects it: `sqlite:PATH` or `memory:`
-    /// [default: sessions.db in the user data directory]
+    /// Store of the sessions; the scheme of the URL selects it: `sqlite:PATH`, `postgres://…` or
+    /// `memory:` [default: sessions.db in the user data directory]
     #[arg(long, value_name = "URL", hide_short_help = true)]
     pub(crate) store: Option<String>,
+    /// Second address of a PostgreSQL store, for notifications, past its pooler
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub(crate) store_listen: Option<String>,
 }
 
 /// The policy for turns whose process died.

@@ -330,6 +330,7 @@ mod tests {
     fn a_printed_command_contains_no_password() {
         let store = StoreArgs {
             store: Some("postgres://ana:secret@db.test/logue".to_owned()),
+            store_listen: None,
         };
         let descriptor = SignalDescriptor {
             signal_id: "approve-1".to_owned(),
@@ -340,6 +341,7 @@ mod tests {
         assert!(command.contains("db.test/logue"), "{command}");
         let file = StoreArgs {
             store: Some("sqlite:s.db".to_owned()),
+            store_listen: None,
         };
         let command = resume_command(&descriptor, &file, Some("http://host/v1"));
         assert_eq!(

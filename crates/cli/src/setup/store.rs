@@ -9,7 +9,7 @@ use logue_graph::IdSource;
 use logue_harness::RandomIds;
 use logue_harness::store::{ProcessLeases, SessionFilter, SessionInfo, SharedStore, StoreError};
 use logue_source::escape_line;
-use logue_store::open_store;
+use logue_store::{OpenedStore, StoreOptions, open_store_with};
 use logue_tools::PrivateFileError;
 
 use crate::arguments::StoreArgs;
@@ -19,11 +19,22 @@ use crate::setup::settings::Settings;
 
 /// Opens the store.
 pub(crate) fn open(arguments: &StoreArgs, settings: &Settings) -> Result<SharedStore, CliError> {
-    let url = url(arguments, settings).ok_or_else(|| {
-        CliError::user("store_unavailable", "no directory for sessions")
-            .with_help("name one: --store sqlite:PATH, or set HOME")
-    })?;
-    open_at(&url)
+    Ok(open_logged(arguments, settings)?.store)
+}
+
+/// Opens the store with its log of events, if it has one.
+pub(crate) fn open_logged(
+    arguments: &StoreArgs,
+    settings: &Settings,
+) -> Result<OpenedStore, CliError> {
+    let url = url(arguments, settings).ok_or_else(no_directory)?;
+    let options = StoreOptions::default().listen(listen(arguments, settings));
+    open_with(&url, &options)
+}
+
+fn no_directory() -> CliError {
+    CliError::user("store_unavailable", "no directory for sessions")
+        .with_help("name one: --store sqlite:PATH, or set HOME")
 }
 
 /// Returns the file of a store, for commands that copy it as a whole.
@@ -33,7 +44,8 @@ pub(crate) fn sqlite_file(arguments: &StoreArgs, settings: &Settings) -> Result<
     let Some(file) = file.filter(|file| !file.is_empty()) else {
         return Err(
             CliError::user("store_unavailable", "the store is not a file")
-                .with_help("name one: --store sqlite:PATH"),
+                .with_help("name one: --store sqlite:PATH")
+                .with_help("copy a PostgreSQL store by `pg_dump --schema=logue` and `pg_restore`"),
         );
     };
     check_owner(Path::new(file))?;
@@ -60,14 +72,19 @@ pub(crate) fn check_exists(arguments: &StoreArgs, settings: &Settings) -> Result
 /// # Errors
 /// Returns an error if it cannot be opened, or if another user could have written it.
 pub(crate) fn open_at(url: &str) -> Result<SharedStore, CliError> {
+    Ok(open_with(url, &StoreOptions::default())?.store)
+}
+
+fn open_with(url: &str, options: &StoreOptions) -> Result<OpenedStore, CliError> {
     if let Some(file) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         check_owner(Path::new(file))?;
     }
-    let store = open_store(url).map_err(|error| store_failure(&error))?;
-    let store = Arc::new(ProcessLeases::new(store));
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    opened.push(Arc::downgrade(&store));
-    Ok(store)
+    let mut opened = open_store_with(url, options).map_err(|error| store_failure(&error))?;
+    let store = Arc::new(ProcessLeases::new(opened.store));
+    let mut all = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(Arc::downgrade(&store));
+    opened.store = store;
+    Ok(opened)
 }
 
 /// The stores that this process has opened.
@@ -122,6 +139,12 @@ pub(crate) fn url(arguments: &StoreArgs, settings: &Settings) -> Option<String> 
     flag.or_else(|| settings.store_url.clone())
 }
 
+/// Returns the address for notifications of a database; the flag takes precedence.
+fn listen(arguments: &StoreArgs, settings: &Settings) -> Option<String> {
+    let flag = arguments.store_listen.clone();
+    flag.or_else(|| settings.store_listen.clone())
+}
+
 /// The failure of a command whose store failed.
 pub(crate) fn store_failure(error: &StoreError) -> CliError {
     let message = match error {
@@ -137,14 +160,18 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
         StoreError::Exists { .. } => {
             CliError::user("session_exists", message).with_help("choose another name")
         }
-        StoreError::InvalidAddress(_) => CliError::user("store_unavailable", message)
-            .with_help("write `sqlite:PATH`, such as --store sqlite:sessions.db, or `memory:`"),
+        StoreError::InvalidAddress(_) => CliError::user("store_unavailable", message).with_help(
+            "write `sqlite:PATH`, such as --store sqlite:sessions.db, `postgres://…` or `memory:`",
+        ),
         StoreError::NotAStore(_) => CliError::user("store_unavailable", message)
-            .with_help("name another file: --store sqlite:PATH, LOGUE_STORE or [store] url"),
+            .with_help("name another store: --store URL, LOGUE_STORE or [store] url"),
         StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
             .with_help("`logue sessions repair` mends what can be mended; else restore a backup"),
         StoreError::Newer { .. } => CliError::user("store_unavailable", message)
             .with_help("use a program that is at least as new as the store"),
+        StoreError::ReadOnly(what) if what.contains("://") => {
+            CliError::user("store_read_only", message).with_help("name the primary server")
+        }
         StoreError::ReadOnly(_) => {
             CliError::user("store_read_only", message).with_help(StoreError::READ_ONLY_HELP)
         }

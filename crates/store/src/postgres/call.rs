@@ -82,6 +82,7 @@ impl Call {
         text: String => TEXT,
         texts: Vec<String> => TEXT_ARRAY,
         maybe_texts: Vec<Option<String>> => TEXT_ARRAY,
+        numbers: Vec<i64> => INT8_ARRAY,
         flag: bool => BOOL,
     }
 

@@ -20,6 +20,7 @@ mod address;
 mod call;
 mod column;
 mod error;
+mod event_log;
 mod inbox;
 mod lease;
 mod link;
@@ -32,6 +33,8 @@ mod turn;
 mod verify;
 
 pub(crate) use self::address::is_address;
+
+pub use self::event_log::PostgresEventLog;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,18 +67,29 @@ pub enum LeaseTime {
 }
 
 /// Options for opening a database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PostgresOptions {
     /// The clock of leases.
     pub lease_time: LeaseTime,
+    /// The address for notifications, without a pooler.
+    ///
+    /// Without it, changes by other nodes are found by polling.
+    pub listen: Option<String>,
 }
 
 impl PostgresOptions {
     /// Sets the clock of leases.
     #[must_use]
-    pub const fn lease_time(mut self, lease_time: LeaseTime) -> Self {
+    pub fn lease_time(mut self, lease_time: LeaseTime) -> Self {
         self.lease_time = lease_time;
+        self
+    }
+
+    /// Sets the address for notifications.
+    #[must_use]
+    pub fn listen(mut self, listen: Option<String>) -> Self {
+        self.listen = listen;
         self
     }
 }
@@ -174,6 +188,16 @@ impl PostgresStore {
         read: impl Fn(&Row) -> Result<T, StoreError> + Send + 'a,
     ) -> StoreResult<'a, Vec<T>> {
         self.all(Ok(call), move |rows| rows.iter().map(read).collect())
+    }
+
+    /// Returns a number that differs after each change of the database.
+    ///
+    /// The transactions that run are in it, so that it differs after each that ends.
+    fn snapshot(&self) -> StoreResult<'_, u64> {
+        let call = Call::new("SELECT hashtextextended(pg_current_snapshot()::text, 0) AS version");
+        self.one(Ok(call), |row| {
+            Ok(get::<i64>(row, "version")?.cast_unsigned())
+        })
     }
 
     /// Returns the time of a lease operation; `None` for that of the database.
@@ -410,11 +434,8 @@ impl Store for PostgresStore {
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {
-        // The transactions that run are in it, so that it differs after each that ends.
-        let call = Call::new("SELECT hashtextextended(pg_current_snapshot()::text, 0) AS version");
-        self.one(Ok(call), |row| {
-            Ok(Some(get::<i64>(row, "version")?.cast_unsigned()))
-        })
+        let snapshot = self.snapshot();
+        Box::pin(async { snapshot.await.map(Some) })
     }
 
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {

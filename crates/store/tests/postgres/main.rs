@@ -2,6 +2,7 @@
 #![cfg(all(feature = "postgres", unix))]
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod events;
 mod suite;
 
 use logue_store::{LeaseTime, PostgresOptions, PostgresStore};

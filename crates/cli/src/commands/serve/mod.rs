@@ -25,7 +25,7 @@ use crate::exit::{CliError, Exit};
 use crate::files::io_cause;
 use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
-use crate::setup::store::{ids, open, release_leases, store_failure, url};
+use crate::setup::store::{ids, open_logged, release_leases, store_failure, url};
 use crate::setup::token_file::TokenFile;
 use crate::telemetry;
 use crate::terminal::print_error;
@@ -59,8 +59,12 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     if let Some(model) = model {
         return gateway::serve_gateway(arguments, &model, &settings, tokens, options);
     }
-    let store = open(&arguments.store, &settings)?;
-    let log = event_log(&arguments.store, &settings)?;
+    let opened = open_logged(&arguments.store, &settings)?;
+    let log = match opened.events {
+        Some(log) => log,
+        None => event_log(&arguments.store, &settings)?,
+    };
+    let store = opened.store;
     let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
     run(async {
         host.check().await?;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use logue_agent::path_text;
 use logue_source::Span;
+use logue_store::redacted_address;
 use toml::de::{DeTable, DeValue};
 
 use crate::setup::config::tools::leads_out;
@@ -132,6 +133,7 @@ pub(crate) const KEYS: &[(&str, KeyClass)] = &[
     ("redact.rule.name", Stricter),
     ("redact.rule.pattern", Stricter),
     ("store.url", Grants(store)),
+    ("store.listen", UserOnly),
     ("store.ttl", Grants(store_ttl)),
     ("serve.max_turns", Stricter),
     ("serve.max_turns_per_token", Stricter),
@@ -347,7 +349,7 @@ fn store_ttl(value: &KeyValue<'_>) -> String {
 }
 
 fn store(value: &KeyValue<'_>) -> String {
-    let text = value.text;
+    let text = redacted_address(value.text);
     format!(
         "keeps sessions in {text}, and uses the prompts and the permission rules that are stored there"
     )

@@ -118,6 +118,8 @@ pub(crate) struct Transcript {
 pub(crate) struct Store {
     pub(crate) url: Option<Spanned<String>>,
     ttl: Option<Spanned<String>>,
+    /// The address for notifications of a database.
+    pub(crate) listen: Option<String>,
 }
 
 impl Store {
@@ -128,7 +130,7 @@ impl Store {
     fn check(&self) -> Result<(), (Span, String)> {
         match &self.url {
             Some(url) if !is_store_address(url.get_ref()) => {
-                let message = "`url`: expected `sqlite:PATH` or `memory:`";
+                let message = "`url`: expected `sqlite:PATH`, `postgres://…` or `memory:`";
                 return Err((Span::from(url.span()), message.to_owned()));
             }
             _ => {}

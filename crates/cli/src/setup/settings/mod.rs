@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) max_inline_bytes: usize,
     /// The URL of the session store; `None` without a user data directory.
     pub(crate) store_url: Option<String>,
+    /// The address for notifications of a database.
+    pub(crate) store_listen: Option<String>,
     /// The default time after which an unchanged session may be removed.
     pub(crate) session_ttl: Option<Duration>,
     /// The full URL that spans are sent to; `None` disables the export.

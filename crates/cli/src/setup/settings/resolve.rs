@@ -80,6 +80,8 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
             .nearest(|tables| tables.transcript.max_inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES),
         store_url: store_url(layers),
+        store_listen: variable("LOGUE_STORE_LISTEN")
+            .or_else(|| layers.nearest(|tables| tables.store.listen.clone())),
         session_ttl: layers.nearest(|tables| tables.store.ttl()),
         traces_url: traces_url(layers),
         serve: ServeSettings::new(layers),

@@ -1,0 +1,133 @@
+//! The log of events: as the one in memory, and with the events of all nodes.
+
+use std::sync::Arc;
+
+use logue_harness::Timestamp;
+use logue_harness::events::{EventBatch, EventLog, LogPosition, MemoryEventLog};
+use logue_harness::store::Store as _;
+use logue_store::PostgresEventLog;
+use testkit::postgres::PostgresServer;
+
+use super::open;
+
+fn batch(progress: Option<(LogPosition, LogPosition)>, events: &[(u64, &str)]) -> EventBatch {
+    EventBatch {
+        progress,
+        events: events
+            .iter()
+            .map(|(entry, text)| (*entry, Arc::from(*text)))
+            .collect(),
+        now: Timestamp(10 + events.len() as u64),
+    }
+}
+
+/// Plays a conversation with a log and returns what was read, without generations.
+async fn played(log: &dyn EventLog, session: &str) -> Vec<String> {
+    let mut read = Vec::new();
+    let mut note = |text: String| read.push(text);
+    let fresh = LogPosition::default();
+    let accepted = fresh.with_accepted(2);
+    let settled = accepted.with_outcome(1, 1);
+    let batches = [
+        batch(None, &[(1, "{\"a\":0}")]),
+        batch(Some((accepted, settled)), &[(1, "{\"a\":0}")]),
+        batch(
+            Some((fresh, accepted)),
+            &[(1, "{\"a\":1}"), (1, "{\"a\":2}")],
+        ),
+        batch(Some((fresh, accepted)), &[(1, "{\"a\":3}")]),
+        batch(
+            None,
+            &[(1, "{\"b\":4}"), (1, "{\"b\":5}"), (1, "{\"b\0\u{e9}\":6}")],
+        ),
+        batch(None, &[]),
+        batch(Some((accepted, settled)), &[(1, "{\"a\":7}")]),
+        batch(None, &[(2, "{\"b\":8}")]),
+    ];
+    for one in batches {
+        let one = EventBatch {
+            events: one
+                .events
+                .into_iter()
+                .map(|(entry, text)| (entry, Arc::from(text.replace('\0', "\\u0000"))))
+                .collect(),
+            ..one
+        };
+        let mut appended = log.append(session, one).await.unwrap();
+        if let Some(position) = &mut appended {
+            assert!(position.has_begun());
+            position.generation = 0;
+        }
+        note(format!("{appended:?}"));
+    }
+    for (after, limit) in [(0, 100), (1, 2), (2, 1), (4, 100), (8, 5), (0, usize::MAX)] {
+        let page = log.since(session, after, limit).await.unwrap();
+        note(format!("{:?} {}", page.events, page.removed));
+    }
+    for limit in [1, 9] {
+        note(format!(
+            "{:?}",
+            log.latest(session, &["{\"b", "{\"c"], limit).await.unwrap()
+        ));
+    }
+    for entry in [0, 1, 2] {
+        note(format!("{:?}", log.first_after_entry(session, entry).await));
+    }
+    note(format!("{:?}", log.trim(Timestamp(13)).await));
+    let page = log.since(session, 0, 100).await.unwrap();
+    note(format!("{:?} {}", page.events, page.removed));
+    note(format!("{:?}", log.sessions().await));
+    read
+}
+
+#[tokio::test]
+async fn it_is_as_the_one_in_memory() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let log = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let found = played(&log, "s").await;
+    assert_eq!(found, played(&MemoryEventLog::new(), "s").await);
+
+    // Another node sees it, and a later log has other numbers.
+    let other = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let position = other.position("s").await.unwrap();
+    assert_eq!(position, log.position("s").await.unwrap());
+    other.delete("s").await.unwrap();
+    assert_eq!(log.position("s").await.unwrap(), LogPosition::default());
+    played(&log, "s").await;
+    let later = log.position("s").await.unwrap();
+    assert_ne!(later.generation, position.generation);
+}
+
+#[tokio::test]
+async fn pages_are_bounded_in_bytes_and_logs_go_with_their_sessions() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let store = Arc::new(open(database.url(), "logue"));
+    let log = PostgresEventLog::new(Arc::clone(&store));
+    let large = "x".repeat(40_000);
+    let to = LogPosition::default().with_accepted(1);
+    let events = [(1, &*large), (1, &*large), (1, &*large), (1, "last")];
+    let begun = batch(Some((LogPosition::default(), to)), &events);
+    log.append("s", begun).await.unwrap().unwrap();
+    assert_eq!(log.since("s", 0, 100).await.unwrap().events.len(), 2);
+    assert_eq!(log.since("s", 2, 100).await.unwrap().events.len(), 2);
+
+    store
+        .set_label("s", "a", true.into(), Timestamp(0))
+        .await
+        .unwrap();
+    assert!(store.delete("s").await.unwrap());
+    assert!(!log.position("s").await.unwrap().has_begun());
+    assert_eq!(
+        database
+            .query("SELECT count(*) FROM logue.event")
+            .unwrap()
+            .trim(),
+        "0"
+    );
+}
