@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::error::SqliteResult;
 use super::event_rows;
 use super::file::{self, Access, Identity, with_busy_retry};
-use super::queue::Queue;
+use super::queue::{Pace, Queue};
 
 /// The application id of the file: `LogE` in ASCII.
 const APPLICATION: i64 = 0x4c6f_6745;
@@ -24,6 +24,10 @@ const FORMAT: i64 = 1;
 const READERS: usize = 2;
 /// The maximum wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(10);
+/// The pages of the write-ahead log that are copied to the file at once.
+///
+/// A page that many appends change, such as the last one of a session, is copied once.
+const LOG_PAGES: i64 = 4_000;
 /// The suffixes of the files of a log, in the order of their removal.
 ///
 /// Without the last one, a process creates a new log, whose other files must stay.
@@ -43,9 +47,9 @@ CREATE TABLE IF NOT EXISTS event (
 
 /// A log of events in a file beside the store, for several processes.
 ///
-/// Appended events survive the process at once and the machine a moment later: the file is not
-/// flushed with each append, because an event would wait for the disk. After the machine was
-/// started again, all logs have another [generation](LogPosition::generation).
+/// Appended events survive the process at once. The file is not flushed, because an event would wait
+/// for the disk: the operating system writes it a moment later. After the machine was started again,
+/// the file is checked, and all logs have another [generation](LogPosition::generation).
 ///
 /// A log that was damaged or removed is created anew. Its sessions continue, and their clients read
 /// the history.
@@ -164,7 +168,7 @@ fn open(store: &Path, boot: &str, count: u32) -> Result<OpenLog, StoreError> {
     let conn = prepared.map_err(|error| error.into_store_error(path))?;
     Ok(OpenLog {
         readers: Queue::to_read(READERS, path, BUSY, Access::ReadWrite)?,
-        writer: Queue::to_write(conn, path, BUSY)?,
+        writer: Queue::to_write(conn, path, BUSY, Pace::Gathered)?,
         identity: Identity::from_path(path)?,
         count,
     })
@@ -173,6 +177,11 @@ fn open(store: &Path, boot: &str, count: u32) -> Result<OpenLog, StoreError> {
 /// Opens the file for writing.
 fn prepare(path: &Path, store: &Path, boot: &str) -> SqliteResult<Connection> {
     let conn = connect(path)?;
+    if !boot.is_empty() {
+        // A file that a failure of the machine has damaged is found by its next start.
+        conn.pragma_update(None, "synchronous", "OFF")?;
+    }
+    conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     let number = |name: &str| -> rusqlite::Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0))
     };
@@ -201,7 +210,7 @@ fn connect(path: &Path) -> SqliteResult<Connection> {
     let conn = file::connect(path, Access::ReadWrite)?;
     conn.busy_timeout(Duration::ZERO)?;
     conn.pragma_update(None, "synchronous", "NORMAL")?;
-    conn.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    conn.pragma_update(None, "journal_size_limit", 16 << 20)?;
     // Removed events are overwritten.
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(conn)
@@ -226,6 +235,16 @@ fn create(conn: &Connection, store: &Path, boot: &str) -> SqliteResult<()> {
     match last {
         Some((_, last)) if last == boot => {}
         Some(_) => {
+            // The file was not flushed: a page may be older than others.
+            let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            if found != "ok" {
+                return Err(StoreError::Damaged(found).into());
+            }
+            conn.execute(
+                "DELETE FROM event WHERE NOT EXISTS (
+                     SELECT 1 FROM session WHERE id = event.session AND seq >= event.seq)",
+                [],
+            )?;
             // The last events may be lost, and their numbers would be given again.
             conn.execute(
                 "UPDATE generation SET number = number + 1, boot = ?1",

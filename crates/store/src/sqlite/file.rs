@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logue_harness::store::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{SqliteError, SqliteResult, database, file};
@@ -287,6 +288,10 @@ pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connectio
         }
     };
     conn.set_prepared_statement_cache_capacity(64);
+    // Statements are compiled once, not for each value of a parameter.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // The pages that a savepoint may restore stay in memory.
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "foreign_keys", true)?;
     // Ids in files are data; functions named in a schema run only if they are harmless.
     conn.pragma_update(None, "trusted_schema", false)?;

@@ -17,6 +17,7 @@ mod plans;
 mod quarantine;
 mod queue;
 mod repair;
+mod requests;
 mod restore;
 mod schema;
 mod seal;
@@ -51,7 +52,7 @@ use crate::encoding::{stored_work, written};
 
 use self::error::SqliteResult;
 use self::file::Access;
-use self::queue::Queue;
+use self::queue::{Pace, Queue};
 use self::turn::{Change, DispositionRow, OutcomeRow};
 
 /// Options for opening a file.
@@ -158,7 +159,7 @@ impl SqliteStore {
         Ok(Self {
             readers: Queue::to_read(options.readers, path, timeout, Access::ReadWrite)?,
             observer: Queue::to_read(1, path, timeout, Access::ReadWrite)?,
-            writer: Some(Queue::to_write(conn, path, timeout)?),
+            writer: Some(Queue::to_write(conn, path, timeout, Pace::AtOnce)?),
             path: path.to_owned(),
         })
     }

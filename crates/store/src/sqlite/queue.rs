@@ -8,11 +8,10 @@
 //! own, and a read sees all writes that were confirmed before it began.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use logue_harness::store::{StoreError, StoreResult};
 use rusqlite::Connection;
@@ -20,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::error::{SqliteResult, database, file};
 use super::file::{Access, Identity, empty_log, open_reader, undo_if_failed, with_busy_retry};
+use super::requests::{RequestThread, Requests};
 
 /// The maximum number of requests that share a transaction.
 const BATCH: usize = 256;
@@ -35,6 +35,20 @@ const STACK: usize = 4 << 20;
 /// They must also be at least a quarter of the file.
 const SPARE: i64 = 256;
 
+/// The interval between two transactions that share their cost, for each request of the first one.
+const INTERVAL: Duration = Duration::from_micros(200);
+/// The longest of these intervals.
+const MAX_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The beginning of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It begins with the first request.
+    AtOnce,
+    /// While more than 5,000 requests arrive in a second, it waits up to 5 ms for others.
+    Gathered,
+}
+
 /// A queued request for a connection.
 pub(super) trait Job: Send {
     /// Runs the request, stores the result for `answer`, and returns whether it succeeded.
@@ -47,8 +61,7 @@ pub(super) trait Job: Send {
 /// The queue of requests, with its threads.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// `None` while the store closes.
-    sender: Option<Sender<Box<dyn Job>>>,
+    requests: Arc<Requests>,
     threads: Vec<JoinHandle<()>>,
     path: PathBuf,
     /// Set if the log beside the file must be emptied after the current transaction.
@@ -61,8 +74,9 @@ impl Queue {
         conn: Connection,
         path: &Path,
         busy_timeout: Duration,
+        pace: Pace,
     ) -> Result<Self, StoreError> {
-        let (sender, receiver) = mpsc::channel();
+        let requests = Arc::<Requests>::default();
         let erased = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             conn,
@@ -70,10 +84,12 @@ impl Queue {
             identity: Identity::from_path(path)?,
             path: path.to_owned(),
             busy_timeout,
+            pace,
         };
-        let thread = start("store-writer", path, move || writer.process(&receiver))?;
+        let own = requests.thread();
+        let thread = start("store-writer", path, move || writer.process(&own))?;
         Ok(Self {
-            sender: Some(sender),
+            requests,
             threads: vec![thread],
             path: path.to_owned(),
             erased,
@@ -87,17 +103,16 @@ impl Queue {
         busy_timeout: Duration,
         access: Access,
     ) -> Result<Self, StoreError> {
-        let (sender, receiver) = mpsc::channel();
-        let receiver = Arc::new(Mutex::new(receiver));
+        let requests = Arc::<Requests>::default();
         let mut threads = Vec::new();
         for _ in 0..count.max(1) {
-            let (own, receiver) = (path.to_owned(), Arc::clone(&receiver));
+            let (path_of_thread, own) = (path.to_owned(), requests.thread());
             threads.push(start("store-reader", path, move || {
-                read_all(&own, &receiver, busy_timeout, access);
+                read_all(&path_of_thread, &own, busy_timeout, access);
             })?);
         }
         Ok(Self {
-            sender: Some(sender),
+            requests,
             threads,
             path: path.to_owned(),
             erased: Arc::default(),
@@ -125,13 +140,10 @@ impl Queue {
                 result: None,
                 reply,
             };
-            let put = self
-                .sender
-                .as_ref()
-                .is_some_and(|sender| sender.send(Box::new(request)).is_ok());
+            self.requests.push(Box::new(request));
             match answer.await {
-                Ok(result) if put => result,
-                _ => Err(StoreError::Unavailable {
+                Ok(result) => result,
+                Err(_) => Err(StoreError::Unavailable {
                     message: format!("{}: the store was closed", self.path.display()),
                     source: None,
                 }),
@@ -142,7 +154,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.sender = None;
+        self.requests.close();
         for thread in self.threads.drain(..) {
             // The result of a panicked thread is irrelevant.
             drop(thread.join());
@@ -199,28 +211,30 @@ struct Writer {
     identity: Identity,
     path: PathBuf,
     busy_timeout: Duration,
+    pace: Pace,
 }
 
 impl Writer {
     /// Processes requests until the queue is closed.
-    fn process(&self, requests: &Receiver<Box<dyn Job>>) {
+    fn process(&self, requests: &RequestThread) {
         let mut streak = 0;
-        loop {
-            let first = if let Ok(first) = requests.try_recv() {
-                streak += 1;
-                if streak % STREAK == 0 {
-                    thread::sleep(BREATH);
+        let (mut begun, mut interval) = (Instant::now(), Duration::ZERO);
+        while let Some((first, has_waited)) = requests.next() {
+            streak = if has_waited { streak + 1 } else { 0 };
+            if streak > 0 && streak % STREAK == 0 {
+                thread::sleep(BREATH);
+            }
+            if self.pace == Pace::Gathered {
+                let wait = interval.saturating_sub(begun.elapsed());
+                if !wait.is_zero() {
+                    thread::sleep(wait);
                 }
-                first
-            } else {
-                streak = 0;
-                let Ok(first) = requests.recv() else {
-                    return;
-                };
-                first
-            };
+                begun = Instant::now();
+            }
             let mut batch = vec![first];
-            batch.extend(requests.try_iter().take(BATCH - 1));
+            requests.fill(&mut batch, BATCH);
+            let count = u32::try_from(batch.len() - 1).unwrap_or(u32::MAX);
+            interval = INTERVAL.saturating_mul(count).min(MAX_INTERVAL);
             let failure = self
                 .write(&mut batch)
                 .err()
@@ -238,25 +252,30 @@ impl Writer {
     fn write(&self, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
         let conn = &self.conn;
         self.identity.check()?;
-        with_busy_retry(self.busy_timeout, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        with_busy_retry(self.busy_timeout, || step(conn, "BEGIN IMMEDIATE"))?;
         let written = write_each(conn, &self.path, batch).and_then(|()| {
             give_back_spare_pages(conn)?;
-            Ok(conn.execute_batch("COMMIT")?)
+            Ok(step(conn, "COMMIT")?)
         });
         undo_if_failed(conn, written)
     }
 }
 
+/// Runs a statement without rows, which is compiled once.
+fn step(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([]).map(drop)
+}
+
 fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
     for job in batch {
-        conn.prepare_cached("SAVEPOINT request")?.execute([])?;
+        step(conn, "SAVEPOINT request")?;
         if !job.run(conn, path) {
             if conn.is_autocommit() {
                 return Err(ended_for_all(path).into());
             }
-            conn.prepare_cached("ROLLBACK TO request")?.execute([])?;
+            step(conn, "ROLLBACK TO request")?;
         }
-        conn.prepare_cached("RELEASE request")?.execute([])?;
+        step(conn, "RELEASE request")?;
     }
     Ok(())
 }
@@ -276,9 +295,12 @@ fn ended_for_all(path: &Path) -> StoreError {
 
 /// Returns excess free pages, left by deleted sessions, to the file system.
 fn give_back_spare_pages(conn: &Connection) -> SqliteResult<()> {
-    let count = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let free = count("freelist_count")?;
-    if free >= SPARE && free >= count("page_count")? / 4 {
+    let count = |query| {
+        conn.prepare_cached(query)?
+            .query_row([], |row| row.get::<_, i64>(0))
+    };
+    let free = count("PRAGMA freelist_count")?;
+    if free >= SPARE && free >= count("PRAGMA page_count")? / 4 {
         let mut statement = conn.prepare("PRAGMA incremental_vacuum(4096)")?;
         let mut steps = statement.query([])?;
         while steps.next()?.is_some() {}
@@ -286,21 +308,9 @@ fn give_back_spare_pages(conn: &Connection) -> SqliteResult<()> {
     Ok(())
 }
 
-fn read_all(
-    path: &Path,
-    requests: &Mutex<Receiver<Box<dyn Job>>>,
-    busy_timeout: Duration,
-    access: Access,
-) {
+fn read_all(path: &Path, requests: &RequestThread, busy_timeout: Duration, access: Access) {
     let mut conn = None;
-    loop {
-        let next = requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
-        let Ok(mut job) = next else {
-            return;
-        };
+    while let Some((mut job, _)) = requests.next() {
         let failure = match conn
             .take()
             .map_or_else(|| open_reader(path, busy_timeout, access), Ok)
@@ -318,11 +328,10 @@ fn read_all(
 
 /// Runs one request on a single snapshot of the file.
 fn read(conn: &Connection, path: &Path, job: &mut dyn Job) -> rusqlite::Result<()> {
-    conn.prepare_cached("BEGIN")?.execute([])?;
+    step(conn, "BEGIN")?;
     job.run(conn, path);
     if conn.is_autocommit() {
         return Ok(());
     }
-    conn.prepare_cached("ROLLBACK")?.execute([])?;
-    Ok(())
+    step(conn, "ROLLBACK")
 }
