@@ -267,7 +267,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
             store: self.store,
             clock: self.clock,
             ids,
-            state_cache: StateCache::new(self.settings.config.cached_sessions),
+            state_cache: Arc::new(StateCache::new(self.settings.config.cached_sessions)),
             settings: self.settings,
             listeners: Arc::<Listeners>::default(),
             locks: Mutex::default(),

@@ -116,6 +116,7 @@ pub use recovery::TurnNote;
 pub use redact::{Redact, has_placeholder};
 pub use retry::{RetryError, UnfinishedTurn};
 pub use signal::{SignalError, SignalTarget, wake_time};
+pub use state_cache::StateCache;
 pub use steps::{SessionStep, StepKind, StepState, StepTurn, session_steps};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;
@@ -127,7 +128,6 @@ use serde_json::{Map, Value};
 
 use builder::Settings;
 use owned_ids::OwnedIds;
-use state_cache::StateCache;
 use subscribe::Listeners;
 
 /// The field of the state that holds the conversation.
@@ -156,7 +156,7 @@ struct Inner<E> {
     ids: OwnedIds,
     owner: String,
     settings: Settings,
-    state_cache: StateCache,
+    state_cache: Arc<StateCache>,
     listeners: Arc<Listeners>,
     /// One lock for each session that a task of this process works on.
     locks: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
@@ -194,6 +194,18 @@ impl<E: Send + 'static> ChatHarness<E> {
         ids: Arc<dyn IdSource>,
     ) -> ChatHarnessBuilder<E> {
         ChatHarnessBuilder::new(graph, store, clock, ids)
+    }
+
+    /// Returns the chat with a cache that it shares with others of the same store and schema.
+    ///
+    /// Chats that are created for one turn each then read a session once. A chat that was cloned
+    /// keeps its own.
+    #[must_use]
+    pub fn with_shared_states(mut self, states: &Arc<StateCache>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.state_cache = Arc::clone(states);
+        }
+        self
     }
 
     /// The store.

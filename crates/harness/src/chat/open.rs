@@ -28,9 +28,7 @@ pub(super) struct Opened {
 }
 
 impl<E: Send + 'static> Inner<E> {
-    /// Reads a session, or as much of it as this process does not know yet.
-    ///
-    /// Costs what came since the last turn here; the whole history the first time.
+    /// Reads a session whose lease this owner has, unless its state is cached.
     pub(super) async fn open(&self, session: &str) -> Result<Opened, Failure> {
         let info = self.store.session(session).await;
         let info = info.map_err(|error| Failure::load(&error))?;
@@ -49,8 +47,8 @@ impl<E: Send + 'static> Inner<E> {
         };
         let cursor = info.cursor;
         if let Some(known) = known {
-            let unchanged = known.seq == info.seq && known.cursor == cursor;
-            if unchanged {
+            let is_same = known.seq == info.seq && known.cursor == cursor;
+            if is_same && known.is_before(info.epoch) {
                 return Ok(Opened {
                     state: known.state,
                     seq: info.seq,

@@ -40,7 +40,10 @@ impl<E: Send + 'static> ChatHarness<E> {
     ) -> ChatTurnOutcome {
         let inner = &self.inner;
         match inner.accept(session_id, &message, options).await {
-            Ok(entry) => inner.settled(session_id, entry, &Sink::none()).await,
+            Ok(accepted) => {
+                let sink = Sink::none();
+                inner.settled_after(session_id, accepted, &sink).await
+            }
             Err(failure) => inner.errored(failure, None),
         }
     }
@@ -91,6 +94,14 @@ impl<E: Send + 'static> ChatHarness<E> {
     }
 }
 
+/// A message in the inbox.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AcceptedMessage {
+    pub(super) entry: u64,
+    /// Whether it was not there before.
+    is_new: bool,
+}
+
 impl<E: Send + 'static> Inner<E> {
     /// Waits until the lease of a dead owner is over.
     ///
@@ -123,7 +134,7 @@ impl<E: Send + 'static> Inner<E> {
         session: &str,
         message: &ChatMessage,
         options: SendOptions,
-    ) -> Result<u64, Failure> {
+    ) -> Result<AcceptedMessage, Failure> {
         if session.is_empty() {
             return Err(Failure::unresolved());
         }
@@ -163,13 +174,19 @@ impl<E: Send + 'static> Inner<E> {
                     let again = (last == known).then(|| entry.clone());
                     let settling = self.or_again(session, last, again).await;
                     match settling.map_err(|error| Failure::load(&error))? {
-                        EnqueueResult::Entry { entry, .. } => return Ok(entry),
+                        EnqueueResult::Entry { entry, .. } => {
+                            let is_new = false;
+                            return Ok(AcceptedMessage { entry, is_new });
+                        }
                         EnqueueResult::Busy => return Err(busy(session)),
                         // Another caller was quicker: the key has its entry now.
                         _ => {}
                     }
                 }
-                EnqueueResult::Entry { entry, .. } => return Ok(entry),
+                EnqueueResult::Entry { entry, .. } => {
+                    let is_new = true;
+                    return Ok(AcceptedMessage { entry, is_new });
+                }
                 EnqueueResult::Busy => return Err(busy(session)),
                 EnqueueResult::OtherWork { .. } => return Err(other_message(session)),
                 // Only an entry that retries another one is superseded.
@@ -211,13 +228,28 @@ impl<E: Send + 'static> Inner<E> {
         entry: u64,
         sink: &Sink<E>,
     ) -> ChatTurnOutcome {
+        let is_new = false;
+        self.settled_after(session, AcceptedMessage { entry, is_new }, sink)
+            .await
+    }
+
+    /// Waits until an accepted message is settled, as [`settled`](Self::settled).
+    pub(super) async fn settled_after(
+        &self,
+        session: &str,
+        AcceptedMessage { entry, mut is_new }: AcceptedMessage,
+        sink: &Sink<E>,
+    ) -> ChatTurnOutcome {
         let lock: Arc<_> = self.lock_of(session);
         let _turn = lock.lock().await;
         loop {
-            match self.look(session, entry).await {
-                Ok(Some(outcome)) => return outcome,
-                Ok(None) => {}
-                Err(error) => return self.errored(Failure::load(&error), None),
+            // A new entry is not settled yet. If another process is quicker, the lease shows it.
+            if !std::mem::take(&mut is_new) {
+                match self.look(session, entry).await {
+                    Ok(Some(outcome)) => return outcome,
+                    Ok(None) => {}
+                    Err(error) => return self.errored(Failure::load(&error), None),
+                }
             }
             let (now, lease) = (self.clock.now(), self.settings.config.lease);
             match self.store.acquire(session, &self.owner, now, lease).await {

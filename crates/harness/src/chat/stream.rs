@@ -68,6 +68,10 @@ impl<E: Send + 'static> TurnStream<E> {
 
     /// [`next`](Self::next) for those who implement a stream of their own over it.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ChatEvent<E>>> {
+        // The turn continues when its events were received.
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(cx) {
+            return Poll::Ready(Some(event));
+        }
         if let Some(turn) = &mut self.turn
             && let Poll::Ready(outcome) = Pin::new(turn).poll(cx)
         {
@@ -133,9 +137,10 @@ impl<E: Send + 'static> ChatHarness<E> {
         let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
         TurnStream::from_turn(|sink| async move {
             match inner.accept(&session, &message, options).await {
-                Ok(entry) => {
+                Ok(accepted) => {
+                    let entry = accepted.entry;
                     sink.emit(ChatEvent::Accepted { entry });
-                    inner.settled(&session, entry, &sink).await
+                    inner.settled_after(&session, accepted, &sink).await
                 }
                 Err(failure) => inner.errored(failure, None),
             }

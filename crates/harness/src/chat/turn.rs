@@ -257,7 +257,7 @@ impl<E: Send + 'static> Inner<E> {
                         migrated: false,
                         failed,
                     };
-                    self.state_cache.put(&lease.session, now);
+                    self.state_cache.put(&lease.session, lease.epoch, now);
                 }
                 Ok(ending.outcome)
             }
