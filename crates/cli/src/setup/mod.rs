@@ -17,6 +17,7 @@ pub(crate) mod prepare_failure;
 pub(crate) mod preview;
 pub(crate) mod prompt;
 pub(crate) mod prompt_files;
+pub(crate) mod provider_pool;
 pub(crate) mod question;
 pub(crate) mod requirements;
 pub(crate) mod server_access;

@@ -235,7 +235,13 @@ fn reach(
             let key = options.api_key.as_deref();
             let headers = key.map_or_else(Vec::new, |key| account.headers_with_key(key));
             let probe = ServerProbe::new(account.models_base_url(&url)).with_headers(headers);
-            let provider = server(protocol, options, &connection.settings)?;
+            let create = |options| server(protocol, options, &connection.settings);
+            let provider = match &connection.settings.pool {
+                Some(pool) if connection.capture.is_none() => {
+                    pool.provider(protocol, options, create)?
+                }
+                _ => create(options)?,
+            };
             let aliases = connection.settings.aliases.keys().cloned().collect();
             let provider = ModelSuggestions::new(provider, probe, name, &model, aliases);
             let provider = Arc::new(provider);

@@ -338,6 +338,11 @@ fn recovered_turns_are_not_refused() {
     for session in sessions {
         drop(hold(&served, session, &[]));
     }
+    // A message is accepted before the model is asked.
+    wait_until(
+        || "the model was not asked".to_owned(),
+        || scene.model.received().len() == sessions.len(),
+    );
     served.kill();
     let served = scene.serve(&["--max-turns", "1"]);
     wait_until(

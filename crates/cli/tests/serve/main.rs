@@ -40,6 +40,7 @@ mod sessions;
 mod shared;
 mod signals;
 mod silences;
+mod slow_log;
 #[cfg(feature = "otlp")]
 mod spans;
 mod tokens;

@@ -1,9 +1,5 @@
 //! Requests that fail or are repeated half way, and what they leave.
 
-use std::fs::OpenOptions;
-use std::os::fd::AsFd as _;
-
-use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer, Reply};
@@ -11,6 +7,7 @@ use testkit::{Answer, Delivery, ModelServer, Reply};
 use crate::client::Served;
 use crate::erased::files_with;
 use crate::program::{folder, logue};
+use crate::slow_log::writer_lock;
 use crate::waiting::wait_until;
 
 const WORKER: &str = "<config model=\"m\"/>\n<tool name=\"work\" command=\"printf done\"/>\n";
@@ -81,31 +78,13 @@ fn a_repeated_message_has_its_outcome_while_its_turn_waits() {
     assert_eq!(model.received().len(), 2);
 }
 
-/// The place of the lock of writers in the file `-shm` of SQLite.
-const WRITER: libc::off_t = 120;
-
 #[test]
 fn a_removal_that_is_cut_off_leaves_no_events() {
     let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
     let served = Served::start(folder.path(), &["agent.md"]);
     let sent = served.post("/v1/sessions/s1/send", &json!({"message": "strawberry"}));
     assert_eq!(sent.status, 200, "{sent:?}");
-    let mut shared = OpenOptions::new();
-    let shared = shared
-        .read(true)
-        .write(true)
-        .open(folder.path().join("s.db-shm"))
-        .unwrap();
-    let lock = |kind: libc::c_int| {
-        let place = libc::flock {
-            l_type: libc::c_short::try_from(kind).unwrap(),
-            l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap(),
-            l_start: WRITER,
-            l_len: 1,
-            l_pid: 0,
-        };
-        fcntl(shared.as_fd(), FcntlArg::F_SETLKW(&place)).unwrap();
-    };
+    let lock = writer_lock(&folder.path().join("s.db-shm"));
     lock(libc::F_WRLCK);
     let removal = served
         .connect("DELETE", "/v1/sessions/s1", &[], "")

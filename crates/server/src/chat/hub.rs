@@ -31,6 +31,8 @@ pub(crate) struct LiveSession {
     /// The events are in memory in the order of the log.
     appending: tokio::sync::Mutex<()>,
     tail: Mutex<Tail>,
+    /// The position of a log that has begun, as this process knows it.
+    position: Mutex<Option<LogPosition>>,
     /// The number of the last event.
     last: watch::Sender<u64>,
     /// Set when the session is removed.
@@ -79,6 +81,7 @@ impl SessionHub {
         let new = Arc::new(LiveSession {
             appending: tokio::sync::Mutex::default(),
             tail: Mutex::default(),
+            position: Mutex::default(),
             last: watch::Sender::new(0),
             is_removed: AtomicBool::new(false),
         });
@@ -121,6 +124,24 @@ impl SessionHub {
         Ok(())
     }
 
+    /// Returns the position of the log of a session, as this process knows it.
+    ///
+    /// Another process may have moved it, which the next [`append`](Self::append) notices.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be read.
+    pub(crate) async fn position(&self, session: &str) -> Result<LogPosition, StoreError> {
+        let live = self.live(session);
+        let known = *live.position();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let _order = live.appending.lock().await;
+        let position = self.log.position(session).await?;
+        *live.position() = position.has_begun().then_some(position);
+        Ok(position)
+    }
+
     /// Appends a batch and wakes the readers of the session.
     ///
     /// Returns `None` if the log has not begun, or is not at the position from which the batch was
@@ -137,6 +158,7 @@ impl SessionHub {
         let _order = live.appending.lock().await;
         let events = batch.events.clone();
         let position = self.log.append(session, batch).await?;
+        *live.position() = position;
         if let Some(position) = position {
             live.push(position, events);
         }
@@ -177,12 +199,17 @@ impl LiveSession {
         self.is_removed.load(Ordering::Acquire)
     }
 
+    fn position(&self) -> MutexGuard<'_, Option<LogPosition>> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the events in memory if the log has others.
     fn move_to(&self, position: LogPosition) {
+        *self.position() = position.has_begun().then_some(position);
         let mut tail = self.tail();
         let last = tail.events.back().map(|event| event.seq);
         if last == Some(position.seq) && tail.generation == position.generation {

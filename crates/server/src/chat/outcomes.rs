@@ -38,6 +38,7 @@ pub(crate) async fn log_outcomes(
             Err(StoreError::Damaged(_)) => store.outcomes_since(session, position.cursor, 1).await,
             page => page,
         };
+        let is_last = page.as_ref().is_ok_and(|page| page.len() < PAGE);
         let (events, next) = match page {
             Ok(page) if page.is_empty() => return Ok(()),
             Ok(page) => events_of(store, session, position, &page).await?,
@@ -56,7 +57,9 @@ pub(crate) async fn log_outcomes(
             now: clock.now(),
         };
         // A log that is not level was written by another task, and is read again.
-        hub.append(session, batch).await?;
+        if hub.append(session, batch).await?.is_some() && is_last {
+            return Ok(());
+        }
     }
 }
 
@@ -72,7 +75,7 @@ pub(crate) async fn adopt(
     clock: &dyn Clock,
     session: &str,
 ) -> Result<LogPosition, StoreError> {
-    let position = hub.log().position(session).await?;
+    let position = hub.position(session).await?;
     if position.has_begun() {
         return Ok(position);
     }
@@ -96,7 +99,7 @@ pub(crate) async fn adopt(
     let appended = hub.append(session, batch).await?;
     match appended {
         Some(position) => Ok(position),
-        None => hub.log().position(session).await,
+        None => hub.position(session).await,
     }
 }
 

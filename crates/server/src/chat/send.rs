@@ -216,6 +216,19 @@ pub(crate) async fn respond(
     turn: RunningTurn,
 ) -> Result<Response, Problem> {
     if let (true, Some(entry)) = (accepts_events(headers), turn.entry) {
+        let reader = |after| {
+            let scope = EventScope::Turn(entry);
+            EventReader::new(
+                api.turns.clone(),
+                session,
+                after,
+                scope,
+                api.shutdown.clone(),
+            )
+        };
+        if let Some(after) = turn.accepted_after {
+            return Ok(reader(after).into_response());
+        }
         let log = api.turns.hub.log();
         let position = log.position(session).await?;
         // A message that was delivered before has its events in the log, or only its outcome.
@@ -224,14 +237,7 @@ pub(crate) async fn respond(
         if is_logged {
             let after = first.map_or(turn.after.seq, |first| first - 1);
             let after = EventId::of(position).at(after);
-            let reader = EventReader::new(
-                api.turns.clone(),
-                session,
-                after,
-                EventScope::Turn(entry),
-                api.shutdown.clone(),
-            );
-            return Ok(reader.into_response());
+            return Ok(reader(after).into_response());
         }
     }
     let entry = turn.entry;

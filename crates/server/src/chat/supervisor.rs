@@ -42,6 +42,7 @@ impl Supervisor {
     /// Works without end.
     pub(super) async fn run(self) {
         let mut seen = None;
+        let mut behind = BTreeSet::new();
         let mut foreign = None;
         let mut timers = Instant::now();
         let mut trim = Instant::now();
@@ -51,10 +52,11 @@ impl Supervisor {
                 foreign = changes;
             }
             let version = self.turns.host.store().version().await.ok().flatten();
-            let has_changed = version.is_none() || version != seen;
-            if has_changed && self.log_outcomes().await.is_ok() {
+            if version.is_none() || version != seen {
+                behind.extend(self.turns.hub.sweep());
                 seen = version;
             }
+            self.log_outcomes(&mut behind).await;
             if Instant::now() >= timers {
                 // A store that is away is tried again.
                 drop(self.continue_turns().await);
@@ -70,17 +72,29 @@ impl Supervisor {
         }
     }
 
-    /// Logs the outcomes of the sessions that are followed.
-    async fn log_outcomes(&self) -> Result<(), StoreError> {
-        for session in self.turns.hub.sweep() {
-            self.turns.log_outcomes(&session).await?;
+    /// Logs the outcomes of sessions whose logs may be behind the store.
+    ///
+    /// A session stays among them while a turn of this server has it: that turn logs its outcome
+    /// itself, and no other process stores one meanwhile.
+    async fn log_outcomes(&self, behind: &mut BTreeSet<String>) {
+        if behind.is_empty() {
+            return;
         }
-        Ok(())
+        let held = self.turns.held();
+        for session in std::mem::take(behind) {
+            if held.contains(&session) || self.turns.log_outcomes(&session).await.is_err() {
+                behind.insert(session);
+            }
+        }
     }
 
     /// Ends the logs of followed sessions that were removed.
     async fn end_removed(&self) -> Result<(), StoreError> {
+        let held = self.turns.held();
         for session in self.turns.hub.sweep() {
+            if held.contains(&session) {
+                continue;
+            }
             let known = self.turns.host.store().session(&session).await?;
             if known.is_none() && !self.turns.runs(&session) {
                 self.turns.hub.remove(&session).await?;

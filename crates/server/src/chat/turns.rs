@@ -1,5 +1,6 @@
 //! Turns that run whether or not their client is connected.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
 use logue_harness::events::EventBatch;
 use logue_harness::store::StoreError;
 use logue_message::ChatMessage;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tracing::Instrument as _;
 
 use super::host::{ChatHost, SessionChat};
@@ -21,10 +22,8 @@ use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
+use super::turn_queue::TurnQueue;
 use super::turn_span::TurnSpan;
-
-/// The number of events that are logged at once.
-const BATCH: usize = 256;
 
 /// The running turns of a server.
 pub(crate) struct Turns {
@@ -38,8 +37,16 @@ pub(crate) struct Turns {
     permits: HeldPermits,
     /// The number of running turns.
     running: watch::Sender<usize>,
-    /// The stops of running turns, with their sessions.
-    stops: std::sync::Mutex<Vec<(String, TurnStop)>>,
+    /// The running turns.
+    tracked: std::sync::Mutex<Vec<TrackedTurn>>,
+}
+
+/// A running turn as the server sees it.
+struct TrackedTurn {
+    session: String,
+    stop: TurnStop,
+    /// Whether this process has its session; before that, the turn waits for others.
+    is_holder: bool,
 }
 
 /// A turn that has begun.
@@ -48,6 +55,8 @@ pub(crate) struct RunningTurn {
     pub(crate) entry: Option<u64>,
     /// The last event before the turn.
     pub(crate) after: EventId,
+    /// The last event before its acceptance, if this turn has logged it.
+    pub(crate) accepted_after: Option<EventId>,
     outcome: oneshot::Receiver<ChatTurnOutcome>,
 }
 
@@ -56,6 +65,21 @@ impl RunningTurn {
     pub(crate) async fn outcome(self) -> Option<ChatTurnOutcome> {
         self.outcome.await.ok()
     }
+}
+
+/// The acceptance of a message.
+struct Acceptance {
+    entry: u64,
+    /// The last event before it, if this turn has logged it.
+    logged_after: Option<EventId>,
+}
+
+/// The acceptance of a turn whose events are logged.
+struct LoggedAcceptance {
+    /// The last event before it, if this turn has logged it.
+    after: Option<EventId>,
+    /// Whether entries before it have no outcome in the log.
+    has_earlier: bool,
 }
 
 /// The origin of a turn for the log.
@@ -103,7 +127,7 @@ impl Turns {
             measures: Arc::default(),
             permits: HeldPermits::default(),
             running: watch::Sender::new(0),
-            stops: std::sync::Mutex::default(),
+            tracked: std::sync::Mutex::default(),
         }
     }
 
@@ -129,34 +153,46 @@ impl Turns {
         let turns = Arc::clone(self);
         let session = session.to_owned();
         self.running.send_modify(|count| *count += 1);
-        self.stops().push((session.clone(), stop.clone()));
+        self.tracked().push(TrackedTurn {
+            session: session.clone(),
+            stop: stop.clone(),
+            is_holder: false,
+        });
         tokio::spawn(async move {
             // The count falls also if the task panics.
-            let _running = Running(&turns, stop);
+            let running = Running(&turns, stop);
             let outcome = turns
-                .record(&session, stream, origin, (accepted, meter))
+                .record((&session, &running), stream, origin, (accepted, meter))
                 .await;
             if let Some(outcome) = outcome {
                 drop(ended.send(outcome));
             }
         });
-        let entry = acceptance.await.ok();
+        let acceptance = acceptance.await.ok();
         Ok(RunningTurn {
-            entry,
+            entry: acceptance.as_ref().map(|acceptance| acceptance.entry),
             after: EventId::of(position),
+            accepted_after: acceptance.and_then(|acceptance| acceptance.logged_after),
             outcome,
         })
     }
 
-    fn stops(&self) -> std::sync::MutexGuard<'_, Vec<(String, TurnStop)>> {
-        self.stops
+    fn tracked(&self) -> std::sync::MutexGuard<'_, Vec<TrackedTurn>> {
+        self.tracked
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Returns whether this server runs a turn of a session.
     pub(crate) fn runs(&self, session: &str) -> bool {
-        self.stops().iter().any(|(own, _)| own == session)
+        self.tracked().iter().any(|turn| turn.session == session)
+    }
+
+    /// Returns the sessions whose turns this process runs at the moment.
+    pub(crate) fn held(&self) -> HashSet<String> {
+        let tracked = self.tracked();
+        let held = tracked.iter().filter(|turn| turn.is_holder);
+        held.map(|turn| turn.session.clone()).collect()
     }
 
     /// Returns metrics in the text format of Prometheus.
@@ -173,14 +209,19 @@ impl Turns {
         tokio::time::timeout(patience, none).await.is_ok()
     }
 
+    fn running_stops(&self) -> Vec<TurnStop> {
+        let tracked = self.tracked();
+        tracked.iter().map(|turn| turn.stop.clone()).collect()
+    }
+
     /// Makes the received parts of all answers durable, at most for `patience`.
     pub(crate) async fn save_parts(&self, patience: Duration) {
-        let stops = self.stops().clone();
-        for (_, stop) in &stops {
+        let stops = self.running_stops();
+        for stop in &stops {
             stop.request();
         }
         let saved = async {
-            for (_, stop) in &stops {
+            for stop in &stops {
                 stop.saved().await;
             }
         };
@@ -190,15 +231,17 @@ impl Turns {
     /// Drives a turn and logs its events.
     async fn record(
         &self,
-        session: &str,
+        (session, running): (&str, &Running<'_>),
         mut stream: TurnStream<TurnEvent>,
         mut origin: TurnOrigin,
-        (accepted, mut meter): (oneshot::Sender<u64>, TurnMeter),
+        (accepted, mut meter): (oneshot::Sender<Acceptance>, TurnMeter),
     ) -> Option<ChatTurnOutcome> {
-        let (sender, mut receiver) = mpsc::unbounded_channel();
+        // Readers find recent events, and the position of the log, in memory.
+        let _live = self.hub.live(session);
+        let queue = TurnQueue::default();
         let mut permit = origin.permit.take();
         let span = meter.span().as_span().clone();
-        let drive = async move {
+        let drive = async {
             let mut _held = None;
             while let Some(event) = stream.next().await {
                 if let ChatEvent::Accepted { entry } = event
@@ -206,37 +249,52 @@ impl Turns {
                 {
                     _held = Some(self.permits.hold(session, entry, permit));
                 }
-                if sender.send(event).is_err() {
-                    break;
-                }
+                queue.push(event);
             }
+            queue.end();
         };
         let log = async {
             let meter = &mut meter;
             let mut events: Option<TurnEvents> = None;
             let mut accepted = Some(accepted);
             let mut is_recovered = origin.is_recovered;
+            let (mut is_holder, mut has_earlier) = (false, false);
             let mut outcome = None;
-            let mut received = Vec::new();
-            while receiver.recv_many(&mut received, BATCH).await > 0 {
-                for event in received.drain(..) {
+            loop {
+                let received = queue.take().await;
+                if received.is_empty() {
+                    break;
+                }
+                for event in received {
                     meter.event(&event);
                     match event {
                         ChatEvent::Accepted { entry } => {
                             let begun = self.log_acceptance(session, entry, &origin).await;
-                            if begun {
+                            if let Some(begun) = &begun {
                                 meter.begin(origin.message.as_ref());
                                 events = Some(TurnEvents::new(entry));
+                                has_earlier = begun.has_earlier;
                             }
                             if let Some(accepted) = accepted.take() {
+                                let logged_after = begun.and_then(|begun| begun.after);
                                 // The request may have ended.
-                                accepted.send(entry).unwrap_or_default();
+                                drop(accepted.send(Acceptance {
+                                    entry,
+                                    logged_after,
+                                }));
                             }
                         }
-                        ChatEvent::Run {
-                            event: RunEvent::Emitted(event),
-                            ..
-                        } => {
+                        ChatEvent::Run { event, .. } => {
+                            if !std::mem::replace(&mut is_holder, true) {
+                                if has_earlier {
+                                    // A failure is repeated after the turn.
+                                    drop(self.log_outcomes(session).await);
+                                }
+                                running.holds();
+                            }
+                            let RunEvent::Emitted(event) = event else {
+                                continue;
+                            };
                             if let Some(events) = &mut events {
                                 // Until here another process may have run it.
                                 if std::mem::take(&mut is_recovered) {
@@ -275,19 +333,26 @@ impl Turns {
         log_outcomes(log, &**store, &*self.clock, session).await
     }
 
-    /// Logs the acceptance of an entry, once. Returns whether its events are to be logged.
+    /// Logs the acceptance of an entry, once. Returns `None` if its events are not to be logged.
     ///
     /// A message that is delivered again has been accepted, and another task may log its events.
-    async fn log_acceptance(&self, session: &str, entry: u64, origin: &TurnOrigin) -> bool {
+    async fn log_acceptance(
+        &self,
+        session: &str,
+        entry: u64,
+        origin: &TurnOrigin,
+    ) -> Option<LoggedAcceptance> {
         let mut events = TurnEvents::new(entry);
         events.accepted(origin.message.as_ref());
         let events = events.take();
         loop {
-            let Ok(position) = self.hub.log().position(session).await else {
-                return false;
-            };
+            let position = self.hub.position(session).await.ok()?;
+            let has_earlier = position.settled + 1 < entry;
             if entry <= position.accepted {
-                return origin.is_taken_over;
+                return origin.is_taken_over.then_some(LoggedAcceptance {
+                    after: None,
+                    has_earlier,
+                });
             }
             let batch = EventBatch {
                 progress: Some((position, position.with_accepted(entry))),
@@ -295,9 +360,20 @@ impl Turns {
                 now: self.clock.now(),
             };
             match self.hub.append(session, batch).await {
-                Ok(Some(_)) => return true,
-                Ok(None) => {}
-                Err(_) => return false,
+                Ok(Some(now)) => {
+                    let id = EventId::of(now);
+                    return Some(LoggedAcceptance {
+                        after: Some(id.at(id.seq.saturating_sub(1))),
+                        has_earlier,
+                    });
+                }
+                Ok(None) => {
+                    // Another process has moved the log, or it was lost and begins anew.
+                    let store = self.host.store();
+                    let begun = adopt(&self.hub, &**store, &*self.clock, session).await;
+                    begun.ok()?;
+                }
+                Err(_) => return None,
             }
         }
     }
@@ -336,10 +412,21 @@ impl Turns {
 /// The count of a running turn.
 struct Running<'a>(&'a Turns, TurnStop);
 
+impl Running<'_> {
+    /// Notes that this process has the session of the turn.
+    fn holds(&self) {
+        let mut tracked = self.0.tracked();
+        let own = tracked.iter_mut().find(|turn| turn.stop.is_same(&self.1));
+        if let Some(own) = own {
+            own.is_holder = true;
+        }
+    }
+}
+
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.send_modify(|count| *count -= 1);
         let own = &self.1;
-        self.0.stops().retain(|(_, stop)| !stop.is_same(own));
+        self.0.tracked().retain(|turn| !turn.stop.is_same(own));
     }
 }

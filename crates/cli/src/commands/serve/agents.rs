@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_agent::{Approvals, HostError};
+use logue_harness::chat::StateCache;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
@@ -19,6 +20,7 @@ use crate::conversion::form::Form;
 use crate::conversion::in_memory::write_messages;
 use crate::exit::CliError;
 use crate::setup::output::Output;
+use crate::setup::provider_pool::ProviderPool;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, TTL};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
@@ -27,20 +29,29 @@ use crate::setup::suspended::file_of;
 use crate::telemetry;
 use crate::terminal::print_error;
 
+/// The number of sessions whose states are kept between their turns.
+const STATES: usize = 256;
+/// The bytes of their texts.
+const STATE_BYTES: usize = 32 << 20;
+
 /// The agents of a server.
 pub(super) struct ServedAgents {
     arguments: ServeArgs,
     settings: Settings,
     store: SharedStore,
+    /// The states of sessions between their turns.
+    states: Arc<StateCache>,
     catalog: Catalog,
 }
 
 impl ServedAgents {
     pub(super) fn new(
         arguments: ServeArgs,
-        settings: Settings,
+        mut settings: Settings,
         store: SharedStore,
     ) -> Result<Self, CliError> {
+        // Connections to models are kept between turns.
+        settings.model.pool = Some(ProviderPool::default());
         let (catalog, repeated) = Catalog::new(&arguments.paths);
         if let Some(repeated) = repeated {
             return Err(agent_repeated(&repeated));
@@ -49,6 +60,7 @@ impl ServedAgents {
             arguments,
             settings,
             store,
+            states: Arc::new(StateCache::new(STATES).with_max_bytes(STATE_BYTES)),
             catalog,
         })
     }
@@ -201,7 +213,7 @@ impl ServedAgents {
         }
         let stop = output.stop().clone();
         Ok(SessionChat {
-            chat,
+            chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
             stop,
         })
@@ -253,7 +265,7 @@ impl ServedAgents {
         let stop = output.stop().clone();
         let name = known.as_ref().and_then(|known| self.agent_of(known));
         Ok(SessionChat {
-            chat,
+            chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
             stop,
         })

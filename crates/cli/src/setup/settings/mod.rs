@@ -25,6 +25,7 @@ use logue_tools::{FetchPolicy, SearchEngine, ShellPolicy};
 
 use crate::exit::CliError;
 use crate::setup::config::{GrantPolicy, Layers};
+use crate::setup::provider_pool::ProviderPool;
 use crate::setup::settings::accounts::AccountSettings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::settings::serve::ServeSettings;
@@ -84,6 +85,8 @@ pub(crate) struct ModelSettings {
     pub(crate) harmony_prompt: PromptForm,
     /// The kind of the server for gpt-oss models.
     pub(crate) harmony_server: HarmonyServer,
+    /// The providers that turns share; `None` if each turn creates its own.
+    pub(crate) pool: Option<ProviderPool>,
 }
 
 /// The limits of a run.

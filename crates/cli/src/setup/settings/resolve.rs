@@ -118,6 +118,7 @@ fn model(layers: &Layers) -> ModelSettings {
         harmony_server: layers
             .nearest(|tables| tables.model.harmony.server())
             .unwrap_or_default(),
+        pool: None,
     }
 }
 
