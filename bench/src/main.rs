@@ -24,7 +24,7 @@ use logue_bench::{Peers, chatmd, openchatml};
 
 const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
-                 | serve LOGUE [short] | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
+                 | serve LOGUE [short] [PART…] | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
@@ -73,8 +73,10 @@ fn main() -> ExitCode {
         ["sessions"] => sessions::table(None),
         ["sessions", python] => sessions::table(Some(Path::new(python))),
         ["sessions-player", action @ ..] => sessions::player::run(action),
-        ["serve", program] => serve::table(Path::new(program), &serve::Load::FULL),
-        ["serve", program, "short"] => serve::table(Path::new(program), &serve::Load::SHORT),
+        ["serve", program, parts @ ..] => match serve::table(Path::new(program), parts) {
+            Some(result) => result,
+            None => return usage(),
+        },
         ["turn", program] => turn::table(Path::new(program), None),
         ["turn", program, peer] => turn::table(Path::new(program), Some(Path::new(peer))),
         ["stream", program, peers @ ..] => {

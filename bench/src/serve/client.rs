@@ -40,6 +40,20 @@ pub(super) fn long(client: usize) -> (String, String, bool) {
     (path, body, false)
 }
 
+/// Returns the text of a request.
+fn post(address: SocketAddr, (path, body, is_stream): (String, String, bool)) -> String {
+    let accept = if is_stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: {accept}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
 /// Runs turns of several clients; returns the times to the first delta, or to the whole answer.
 pub(super) async fn turns(
     address: SocketAddr,
@@ -52,17 +66,9 @@ pub(super) async fn turns(
         tasks.spawn(async move {
             let mut stream = BufReader::new(TcpStream::connect(address).await?);
             stream.get_ref().set_nodelay(true)?;
-            let (path, body, is_stream) = request(client);
-            let accept = if is_stream {
-                "text/event-stream"
-            } else {
-                "application/json"
-            };
-            let text = format!(
-                "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: {accept}\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            );
+            let request = request(client);
+            let is_stream = request.2;
+            let text = post(address, request);
             let mut times = Vec::new();
             // The first turn creates the session.
             for turn in 0..=turns {
@@ -172,18 +178,13 @@ pub(super) async fn subscribe(
 pub(super) async fn listen(
     address: SocketAddr,
     sessions: usize,
-    listeners: usize,
+    (listeners, deltas): (usize, usize),
 ) -> Result<Vec<Duration>, Failed> {
     // A turn creates each session; its listeners follow the next one.
     let mut tasks = JoinSet::new();
     for session in 0..sessions {
         tasks.spawn(async move {
-            let (path, body, _) = send(session);
-            let text = format!(
-                "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            );
+            let text = post(address, send(session));
             let mut stream = BufReader::new(TcpStream::connect(address).await?);
             stream.write_all(text.as_bytes()).await?;
             let mut all = vec![stream];
@@ -200,7 +201,13 @@ pub(super) async fn listen(
                     if !has_head {
                         head(&mut stream).await?;
                     }
-                    lags(&mut stream).await
+                    let lags = lags(&mut stream).await?;
+                    // The other listeners may have come after the first ones.
+                    if number == 0 && lags.len() != deltas {
+                        let lost = format!("{} of {deltas} deltas arrived", lags.len());
+                        return Err(std::io::Error::other(lost));
+                    }
+                    Ok(lags)
                 });
             }
             let mut lags = Vec::new();
@@ -230,13 +237,90 @@ async fn lags(stream: &mut BufReader<TcpStream>) -> std::io::Result<Vec<Duration
                 }
                 continue;
             }
-            let event: serde_json::Value = serde_json::from_str(data)?;
-            let text = event["text"].as_str().unwrap_or_default();
-            for sent in text.split(' ').filter_map(|word| word.parse::<u128>().ok()) {
-                let lag = u64::try_from(now.saturating_sub(sent)).unwrap_or(u64::MAX);
-                lags.push(Duration::from_micros(lag));
-            }
+            add_lags(&serde_json::from_str(data)?, now, &mut lags);
         }
     }
     Ok(lags)
+}
+
+/// Adds the age of each time in the text of an event, of the server or of the model.
+fn add_lags(event: &serde_json::Value, now: u128, lags: &mut Vec<Duration>) {
+    let of_model = || event["choices"][0]["delta"]["content"].as_str();
+    let text = event["text"].as_str().or_else(of_model).unwrap_or_default();
+    for sent in text.split(' ').filter_map(|word| word.parse::<u128>().ok()) {
+        let lag = u64::try_from(now.saturating_sub(sent)).unwrap_or(u64::MAX);
+        lags.push(Duration::from_micros(lag));
+    }
+}
+
+/// The times of paced turns.
+#[derive(Default)]
+pub(super) struct Paced {
+    /// From each request to its first token.
+    pub(super) first: Vec<Duration>,
+    /// From the model to the client, for each token.
+    pub(super) tokens: Vec<Duration>,
+}
+
+/// Runs turns of several clients, each of which sends its next message after the end of an answer.
+pub(super) async fn paced(
+    address: SocketAddr,
+    clients: usize,
+    turns: usize,
+    request: Request,
+) -> Result<Paced, Failed> {
+    let mut tasks = JoinSet::new();
+    for client in 0..clients {
+        tasks.spawn(async move {
+            // The clients do not begin in step.
+            tokio::time::sleep(Duration::from_millis(25) * u32::try_from(client).unwrap_or(0))
+                .await;
+            let mut stream = BufReader::new(TcpStream::connect(address).await?);
+            stream.get_ref().set_nodelay(true)?;
+            let text = post(address, request(client));
+            let mut paced = Paced::default();
+            // The first turn creates the session.
+            for turn in 0..=turns {
+                let begun = Instant::now();
+                stream.write_all(text.as_bytes()).await?;
+                let (first, tokens) = paced_answer(&mut stream).await?;
+                if turn > 0 {
+                    paced.first.extend(first.map(|first| first - begun));
+                    paced.tokens.extend(tokens);
+                }
+            }
+            Ok::<_, std::io::Error>(paced)
+        });
+    }
+    let mut all = Paced::default();
+    while let Some(task) = tasks.join_next().await {
+        let paced = task.map_err(|error| error.to_string())??;
+        all.first.extend(paced.first);
+        all.tokens.extend(paced.tokens);
+    }
+    Ok(all)
+}
+
+/// Reads an answer; returns the time of its first token, and the lag of each.
+async fn paced_answer(
+    stream: &mut BufReader<TcpStream>,
+) -> std::io::Result<(Option<Instant>, Vec<Duration>)> {
+    let head = head(stream).await?;
+    if !head.starts_with("http/1.1 200") {
+        return Err(std::io::Error::other(head));
+    }
+    let (mut first, mut lags) = (None, Vec::new());
+    while let Some(chunk) = chunk(stream).await? {
+        let (at, now) = (Instant::now(), micros());
+        let text = String::from_utf8_lossy(&chunk);
+        for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+            if data.contains("answer.delta") || data.contains("\"content\"") {
+                add_lags(&serde_json::from_str(data)?, now, &mut lags);
+            }
+        }
+        if first.is_none() && !lags.is_empty() {
+            first = Some(at);
+        }
+    }
+    Ok((first, lags))
 }

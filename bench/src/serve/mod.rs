@@ -9,12 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use self::model::Pace;
 use crate::harness::{Failed, as_float};
 
+/// The time between two tokens of a paced model.
+const TOKEN: Duration = Duration::from_millis(20);
+
 /// The numbers of clients and turns of a run.
-pub(crate) struct Load {
+struct Load {
     /// Streams at the same time, and turns of each.
     streams: (usize, usize),
+    /// Paced turns of each stream.
+    paced_turns: usize,
     /// Sessions, listeners of each, and seconds.
     sessions: (usize, usize, u64),
     /// Subscribers, and those of them that never read.
@@ -25,15 +31,17 @@ pub(crate) struct Load {
 
 impl Load {
     /// The load that the promises name.
-    pub(crate) const FULL: Self = Self {
+    const FULL: Self = Self {
         streams: (32, 40),
+        paced_turns: 20,
         sessions: (256, 2, 60),
         subscribers: (1_000, 100),
         clients: (64, 40),
     };
     /// A part of it.
-    pub(crate) const SHORT: Self = Self {
+    const SHORT: Self = Self {
         streams: (32, 10),
+        paced_turns: 5,
         sessions: (64, 2, 10),
         subscribers: (200, 20),
         clients: (64, 10),
@@ -114,18 +122,50 @@ impl Served {
     }
 }
 
-/// Prints the table for the program `logue`.
-pub(crate) fn table(logue: &Path, load: &Load) -> Result<(), Failed> {
+/// The parts of the table.
+const PARTS: [&str; 5] = ["saturated", "paced", "rate", "subscribers", "lag"];
+
+/// Prints the table for the program `logue`, or one of its parts.
+///
+/// `words` are `short` and the names of parts; `None` is returned for other words.
+pub(crate) fn table(logue: &Path, words: &[&str]) -> Option<Result<(), Failed>> {
+    let is_short = |word: &&str| *word == "short";
+    let parts: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| !is_short(word))
+        .collect();
+    if !parts.iter().all(|part| PARTS.contains(part)) {
+        return None;
+    }
+    let load = if words.iter().any(is_short) {
+        &Load::SHORT
+    } else {
+        &Load::FULL
+    };
+    Some(print_table(logue, load, &parts))
+}
+
+fn print_table(logue: &Path, load: &Load, parts: &[&str]) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let logue = PathBuf::from(logue);
     println!("| measured | p50 | p99 | further |\n|---|---|---|---|");
     runtime.block_on(async {
-        latency(&logue, load).await?;
-        rate(&logue, load).await?;
-        subscribers(&logue, load).await?;
-        lag(&logue, load).await
+        for part in PARTS {
+            if !parts.is_empty() && !parts.contains(&part) {
+                continue;
+            }
+            match part {
+                "saturated" => saturated(&logue, load).await?,
+                "paced" => paced(&logue, load).await?,
+                "rate" => rate(&logue, load).await?,
+                "subscribers" => subscribers(&logue, load).await?,
+                _ => lag(&logue, load).await?,
+            }
+        }
+        Ok(())
     })
 }
 
@@ -142,19 +182,29 @@ fn row(name: &str, times: &mut [Duration], further: &str) {
 }
 
 /// The time to the first delta of the answer, beside the same request to the model.
-async fn latency(logue: &Path, load: &Load) -> Result<(), Failed> {
-    let model = model::start(Duration::ZERO, 4)?;
+///
+/// Each client sends its next message at once, so that the processors never rest.
+async fn saturated(logue: &Path, load: &Load) -> Result<(), Failed> {
+    let model = model::start(Pace {
+        deltas: 4,
+        delay: Duration::ZERO,
+        is_first_instant: true,
+    })?;
     let served = Served::start(logue, "<config model=\"m\"/>\n", Some(model))?;
     let (streams, turns) = load.streams;
     let mut direct = client::turns(model, streams, turns, client::completion).await?;
     let before = served.processor_time()?;
     let mut own = client::turns(served.address, streams, turns, client::send).await?;
     let spent = served.processor_time()? - before;
-    row(&format!("{streams} streams: model alone"), &mut direct, "");
+    row(
+        &format!("{streams} saturated streams: model alone"),
+        &mut direct,
+        "",
+    );
     let each = spent / as_float(streams * turns);
     let further = format!("{each:.2} ms of processor a turn");
     row(
-        &format!("{streams} streams: through the server"),
+        &format!("{streams} saturated streams: through the server"),
         &mut own,
         &further,
     );
@@ -162,6 +212,44 @@ async fn latency(logue: &Path, load: &Load) -> Result<(), Failed> {
     row("1 stream: model alone", &mut one.clone(), "");
     let mut one = client::turns(served.address, 1, turns, client::send).await?;
     row("1 stream: through the server", &mut one, "");
+    Ok(())
+}
+
+/// The times to the first token and of each token where a model writes 50 tokens a second.
+async fn paced(logue: &Path, load: &Load) -> Result<(), Failed> {
+    let model = model::start(Pace {
+        deltas: 40,
+        delay: TOKEN,
+        is_first_instant: true,
+    })?;
+    let served = Served::start(logue, "<config model=\"m\"/>\n", Some(model))?;
+    let ((streams, _), turns) = (load.streams, load.paced_turns);
+    let mut direct = client::paced(model, streams, turns, client::completion).await?;
+    let before = served.processor_time()?;
+    let mut own = client::paced(served.address, streams, turns, client::send).await?;
+    let spent = served.processor_time()? - before;
+    let name = format!("{streams} paced streams");
+    row(
+        &format!("{name}, first token: model alone"),
+        &mut direct.first,
+        "",
+    );
+    let each = spent / as_float(streams * (turns + 1));
+    row(
+        &format!("{name}, first token: through the server"),
+        &mut own.first,
+        &format!("{each:.2} ms of processor a turn of 40 tokens"),
+    );
+    row(
+        &format!("{name}, every token: model alone"),
+        &mut direct.tokens,
+        "",
+    );
+    row(
+        &format!("{name}, every token: through the server"),
+        &mut own.tokens,
+        "",
+    );
     Ok(())
 }
 
@@ -208,10 +296,15 @@ async fn subscribers(logue: &Path, load: &Load) -> Result<(), Failed> {
 /// The time from a delta of the model to its arrival at each listener.
 async fn lag(logue: &Path, load: &Load) -> Result<(), Failed> {
     let (sessions, listeners, seconds) = load.sessions;
-    let model = model::start(Duration::from_millis(20), seconds * 50)?;
+    let model = model::start(Pace {
+        deltas: seconds * 50,
+        delay: TOKEN,
+        is_first_instant: false,
+    })?;
     let served = Served::start(logue, "<config model=\"m\"/>\n", Some(model))?;
     let before = served.processor_time()?;
-    let mut lags = client::listen(served.address, sessions, listeners).await?;
+    let deltas = usize::try_from(seconds * 50)?;
+    let mut lags = client::listen(served.address, sessions, (listeners, deltas)).await?;
     let spent = (served.processor_time()? - before) / 1e3;
     let further = format!("{} deltas, {spent:.0} s of processor", lags.len());
     let name = format!("{sessions} sessions, 50 tokens/s, {listeners} listeners, {seconds} s");

@@ -7,11 +7,20 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+/// The deltas of each answer, and the time between them.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) deltas: u64,
+    pub(super) delay: Duration,
+    /// Whether the first delta is sent at once.
+    pub(super) is_first_instant: bool,
+}
+
 /// Starts the model in a thread of its own; it runs until the process ends.
 ///
 /// # Errors
 /// No port can be had.
-pub(super) fn start(delay: Duration, deltas: u64) -> std::io::Result<SocketAddr> {
+pub(super) fn start(pace: Pace) -> std::io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
@@ -25,7 +34,7 @@ pub(super) fn start(delay: Duration, deltas: u64) -> std::io::Result<SocketAddr>
             };
             while let Ok((stream, _)) = listener.accept().await {
                 // A client that goes away is not the model's failure.
-                tokio::spawn(async move { drop(serve(stream, delay, deltas).await) });
+                tokio::spawn(async move { drop(serve(stream, pace).await) });
             }
         });
     });
@@ -38,7 +47,7 @@ pub(super) fn micros() -> u128 {
     now.unwrap_or_default().as_micros()
 }
 
-async fn serve(mut stream: TcpStream, delay: Duration, deltas: u64) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, pace: Pace) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
     while read_request(&mut stream, &mut received).await? {
@@ -46,9 +55,10 @@ async fn serve(mut stream: TcpStream, delay: Duration, deltas: u64) -> std::io::
                     transfer-encoding: chunked\r\n\r\n";
         stream.write_all(head.as_bytes()).await?;
         let mut due = tokio::time::Instant::now();
-        for _ in 0..deltas {
-            if !delay.is_zero() {
-                due += delay;
+        for number in 0..pace.deltas {
+            let waits = number > 0 || !pace.is_first_instant;
+            if waits && !pace.delay.is_zero() {
+                due += pace.delay;
                 tokio::time::sleep_until(due).await;
             }
             let text = format!("{} ", micros());

@@ -15,7 +15,7 @@ pub(crate) fn logue(folder: &Path) -> Command {
 
 /// The same for a user who trusts nothing yet.
 pub(crate) fn strict(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_logue"));
+    let mut command = Command::new(tested_program());
     command.current_dir(folder).stdin(Stdio::null());
     let names = std::env::vars_os().map(|(name, _)| name);
     for name in names.filter(|name| {
@@ -41,6 +41,13 @@ pub(crate) fn strict(folder: &Path) -> Command {
         .env("XDG_DATA_HOME", folder.join(".data"))
         .env("NO_COLOR", "1");
     command
+}
+
+/// The program: `LOGUE_TESTED_PROGRAM`, with which `cargo xtask bench serve page` measures the
+/// published one, or that of this build.
+fn tested_program() -> PathBuf {
+    let named = std::env::var_os("LOGUE_TESTED_PROGRAM");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_logue").into(), PathBuf::from)
 }
 
 /// What a run left behind.

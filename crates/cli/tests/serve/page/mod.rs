@@ -10,6 +10,7 @@ mod looks;
 mod reconnected;
 mod restarted;
 mod times;
+mod typing;
 
 use serde_json::{Value, json};
 use testkit::{Delivery, Gate, ModelServer, Reply, end_of_stream, text_delta};
