@@ -100,6 +100,7 @@ impl Classifier for DefaultClassifier {
             | "harness_signal_correlation_failed"
             | "harness_path_classification_ambiguous"
             | "session_write_conflict"
+            | "session_arriving"
             | "session_busy"
             | "store_unavailable"
             | "audit_write_failed"

@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_graph::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 /// A moment, as milliseconds since the beginning of 1970, UTC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {

@@ -47,6 +47,8 @@ mod search;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stores;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod transfer;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{LeaseTime, PostgresEventLog, PostgresOptions, PostgresStore};
@@ -59,3 +61,7 @@ pub use sqlite::{
     vacuum,
 };
 pub use stores::{OpenedStore, StoreOptions, is_store_address, open_store, open_store_with};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use transfer::{
+    SessionComparison, Transfer, TransferEnd, TransferError, TransferResult, TransferSize,
+};

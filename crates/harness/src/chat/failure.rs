@@ -61,6 +61,8 @@ impl Failure {
         let (category, help) = match error {
             StoreError::Damaged(_) => (category, Some(REPAIR)),
             StoreError::ReadOnly(_) => (READ_ONLY, Some(StoreError::READ_ONLY_HELP)),
+            StoreError::Moved { .. } => ("session_moved", Some(StoreError::MOVED_HELP)),
+            StoreError::Arriving { .. } => ("session_arriving", Some(StoreError::ARRIVING_HELP)),
             _ => (category, None),
         };
         let damaged = matches!(error, StoreError::Damaged(_));

@@ -50,6 +50,22 @@ pub enum StoreError {
         /// The existing item, with its name.
         what: String,
     },
+    /// The session was moved to another store, which continues it.
+    #[error("the session `{session}` was moved to {to}")]
+    Moved {
+        /// The session.
+        session: String,
+        /// The address of the other store, without a password.
+        to: String,
+    },
+    /// The session is being moved here from another store.
+    #[error("the session `{session}` is being moved here from {from} and cannot be used yet")]
+    Arriving {
+        /// The session.
+        session: String,
+        /// The address of the other store, without a password.
+        from: String,
+    },
     /// The stored data cannot be the data that was written.
     #[error("the store is damaged: {0}")]
     Damaged(String),
@@ -85,6 +101,13 @@ impl StoreError {
     /// The remedy of a store that is only read.
     pub const READ_ONLY_HELP: &str = "make the file and its directory writable, or copy it to a directory that is, and name that \
          with --store";
+
+    /// The remedy of a session that another store continues.
+    pub const MOVED_HELP: &str = "name the store that has it now: --store ADDRESS";
+
+    /// The remedy of a session that has not arrived.
+    pub const ARRIVING_HELP: &str =
+        "run `logue sessions migrate` with the same addresses again to end the move";
 
     /// A failure of the medium.
     pub fn unavailable(error: impl Error + Send + Sync + 'static) -> Self {

@@ -9,6 +9,9 @@ use super::record::{
     IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter,
     SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter,
 };
+use super::transfer::{
+    ImportResult, RecordArrival, RecordHash, RecordSink, RecordSource, SessionLocation,
+};
 use super::{Store, StoreResult};
 use crate::clock::Timestamp;
 
@@ -130,6 +133,15 @@ layer! {
     fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
     prune(session: &'a str, unchanged_since: Timestamp, busy_too: bool) -> bool;
+    location(session: &'a str) -> Option<SessionLocation>;
+    export(session: &'a str, sink: Box<dyn RecordSink>) -> bool;
+    import(
+        session: &'a str,
+        arrival: RecordArrival,
+        record: Box<dyn RecordSource>
+    ) -> ImportResult;
+    mark_moved(lease: &'a Lease, hash: RecordHash, to: &'a str) -> bool;
+    mark_arrived(session: &'a str) -> bool;
     version() -> Option<u64>;
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;

@@ -13,6 +13,10 @@
 //! - the **audit**: what was decided about calls of tools, and by what. It is only ever added to, and
 //!   goes when its session goes.
 //!
+//! A session that was moved to another store stays readable. Every operation that would continue it is
+//! refused with [`StoreError::Moved`], or [`StoreError::Arriving`] in the other store until the move is
+//! complete ([`SessionLocation`]).
+//!
 //! Every method is one transaction: it happens as a whole and is durable when it returns, or it did
 //! not happen. None of them holds anything between calls, so a turn of minutes locks nothing.
 //!
@@ -31,6 +35,7 @@ mod memory;
 #[cfg(feature = "system")]
 mod process_leases;
 mod record;
+mod transfer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +52,11 @@ pub use record::{
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
     NewEntry, NewOutcome, NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionFork,
     SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
+};
+pub use transfer::{
+    EntryRecord, ImportResult, OutcomeRecord, QuarantineRecord, RecordArrival, RecordDigest,
+    RecordHash, RecordHead, RecordPart, RecordParts, RecordSink, RecordSource, SessionLocation,
+    SuspensionRecord, record_hash,
 };
 
 use crate::clock::Timestamp;
@@ -340,6 +350,69 @@ pub trait Store: Send + Sync {
         busy_too: bool,
     ) -> StoreResult<'a, bool>;
 
+    /// Returns the store that continues a session; `None` if there is no such session.
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
+        let _ = session;
+        Box::pin(std::future::ready(Err(cannot_transfer())))
+    }
+
+    /// Reads the complete record of a session in one snapshot, in the order of [`RecordPart`].
+    ///
+    /// Returns `false` if there is no such session.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a part is not what was written; the sink may have received parts
+    /// before it.
+    fn export<'a>(&'a self, session: &'a str, sink: Box<dyn RecordSink>) -> StoreResult<'a, bool> {
+        drop(sink);
+        let _ = session;
+        Box::pin(std::future::ready(Err(cannot_transfer())))
+    }
+
+    /// Creates a session from a complete record, as one that is arriving.
+    ///
+    /// Positions, ids, keys, cursors and times are those of the record; the epoch is higher than the
+    /// record's and every earlier one. A session that is arriving, or was moved to where the record
+    /// comes from, is replaced. Another one is compared: it stays as it is, except that an equal one
+    /// gets a higher epoch if its own is lower than the record's.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if what was written has another hash than the arrival;
+    /// [`StoreError::Exists`] if a turn of another session waits under an invocation of the record.
+    /// Nothing is changed then.
+    fn import<'a>(
+        &'a self,
+        session: &'a str,
+        arrival: RecordArrival,
+        record: Box<dyn RecordSource>,
+    ) -> StoreResult<'a, ImportResult> {
+        drop((arrival, record));
+        let _ = session;
+        Box::pin(std::future::ready(Err(cannot_transfer())))
+    }
+
+    /// Marks a session as moved to another store, if its record still has the hash.
+    ///
+    /// Returns `false` if it has another one. The lease ends, and no later one is given.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] as with [`renew`](Self::renew).
+    fn mark_moved<'a>(
+        &'a self,
+        lease: &'a Lease,
+        hash: RecordHash,
+        to: &'a str,
+    ) -> StoreResult<'a, bool> {
+        let _ = (lease, hash, to);
+        Box::pin(std::future::ready(Err(cannot_transfer())))
+    }
+
+    /// Makes an arriving session one that this store continues. `false` if it is not arriving.
+    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        let _ = session;
+        Box::pin(std::future::ready(Err(cannot_transfer())))
+    }
+
     /// A number that differs after each change of the store, by any process.
     ///
     /// `None` if the store has none; a caller that follows the store then reads it each time.
@@ -366,6 +439,14 @@ pub trait Store: Send + Sync {
         faults: Vec<IntegrityFault>,
         now: Timestamp,
     ) -> StoreResult<'_, RepairReport>;
+}
+
+/// The error of a store without complete records.
+fn cannot_transfer() -> StoreError {
+    StoreError::Unavailable {
+        message: "this store cannot move complete sessions".to_owned(),
+        source: None,
+    }
 }
 
 /// A store that many share.

@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::CancelMode;
-use super::{Lease, LeaseResult, SharedStore, Store, StoreLayer, StoreResult, clock_of};
+use super::{
+    Lease, LeaseResult, SessionLocation, SharedStore, Store, StoreLayer, StoreResult, clock_of,
+};
 use crate::clock::Timestamp;
 use crate::machine::Machine;
 
@@ -130,6 +132,26 @@ impl StoreLayer for ProcessLeases {
         ttl: Duration,
     ) -> StoreResult<'a, Option<CancelMode>> {
         self.inner.renew(lease, self.clock.now(), ttl)
+    }
+
+    /// A lease of this clock that is over, or whose process is gone, holds nothing.
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
+        Box::pin(async move {
+            let found = self.inner.location(session).await?;
+            let Some(SessionLocation::Here {
+                lease: Some((owner, until)),
+            }) = &found
+            else {
+                return Ok(found);
+            };
+            let is_over = clock_of(owner) == self.name
+                && (self.clock.now() >= *until || self.clock.is_gone(owner));
+            Ok(if is_over {
+                Some(SessionLocation::Here { lease: None })
+            } else {
+                found
+            })
+        })
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {

@@ -194,7 +194,7 @@ pub struct JournalNote {
 }
 
 /// A record of what was decided about a call of a tool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// Its position in the audit of its session, from 0.
     pub seq: u64,
@@ -440,7 +440,7 @@ pub struct SessionInfo {
     pub epoch: u64,
     /// The position of the latest outcome.
     pub cursor: u64,
-    /// The number of entries that are not settled.
+    /// The number of entries that are not settled; 0 if another store continues the session.
     pub pending: u64,
     /// The time of creation.
     pub created_at: Timestamp,

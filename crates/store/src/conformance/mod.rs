@@ -26,6 +26,7 @@ mod script;
 mod session;
 mod suspension;
 mod text;
+mod transfer;
 mod turn;
 
 use std::fmt::Debug;
@@ -172,6 +173,18 @@ pub const fn cases() -> &'static [ConformanceCase] {
         text::bodies_come_back_as_they_were,
         text::a_huge_body_is_kept,
         text::what_does_not_exist_is_empty,
+        transfer::a_record_arrives_as_it_was,
+        transfer::the_hash_covers_each_part,
+        transfer::a_record_with_another_hash_leaves_nothing,
+        transfer::a_moved_session_is_not_continued,
+        transfer::a_changed_session_is_not_moved,
+        transfer::an_arriving_session_is_not_continued,
+        transfer::another_session_is_not_replaced,
+        transfer::an_arriving_session_is_replaced,
+        transfer::a_session_comes_back,
+        transfer::a_waiting_invocation_has_one_session,
+        transfer::an_unknown_session_has_no_record,
+        transfer::arbitrary_sessions_arrive_as_they_were,
         script::arbitrary_operations_are_answered_as_in_memory,
     ]
 }
@@ -221,6 +234,8 @@ const fn category(error: &StoreError) -> &'static str {
         StoreError::NotFound { .. } => "not found",
         StoreError::IdTooLong { .. } => "id too long",
         StoreError::Exists { .. } => "exists",
+        StoreError::Moved { .. } => "moved",
+        StoreError::Arriving { .. } => "arriving",
         StoreError::Damaged(_) => "damaged",
         StoreError::Newer { .. } => "newer",
         StoreError::Unavailable { .. } => "unavailable",

@@ -38,8 +38,12 @@ pub async fn compare(store: &dyn Store, script: &[u64]) -> Result<(), ContractVi
 }
 
 pub(super) async fn arbitrary_operations_are_answered_as_in_memory(store: SharedStore) -> Checked {
-    let mut state = 0x5eed_u64;
-    let script: Vec<u64> = (0..600)
+    compare(&*store, &arbitrary(0x5eed, 600)).await
+}
+
+/// Returns a script of arbitrary operations.
+pub(super) fn arbitrary(mut state: u64, length: usize) -> Vec<u64> {
+    (0..length)
         .map(|_| {
             // The generator of splitmix64; the choice is arbitrary.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -47,8 +51,16 @@ pub(super) async fn arbitrary_operations_are_answered_as_in_memory(store: Shared
             let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             mixed ^ (mixed >> 31)
         })
-        .collect();
-    compare(&*store, &script).await
+        .collect()
+}
+
+/// Runs a script on a store, and returns the ids of its sessions.
+pub(super) async fn play(store: &dyn Store, script: &[u64]) -> [&'static str; 3] {
+    let mut player = Player::default();
+    for &bits in script {
+        player.play(store, bits).await;
+    }
+    SESSIONS
 }
 
 const SESSIONS: [&str; 3] = ["s", "t", "u"];

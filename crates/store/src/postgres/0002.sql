@@ -19,6 +19,7 @@ BEGIN
         SELECT * INTO s FROM logue.session
             WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id FOR NO KEY UPDATE;
         IF FOUND THEN
+            PERFORM logue.check_here(s);
             RETURN s;
         END IF;
         s := NULL;
@@ -221,7 +222,8 @@ DECLARE
     e logue.entry;
 BEGIN
     SELECT * INTO s FROM logue.locked(p_id);
-    IF NOT FOUND OR s.cursor >= s.entries THEN
+    PERFORM logue.check_here(s);
+    IF s.sid IS NULL OR s.cursor >= s.entries THEN
         RETURN false;
     END IF;
     SELECT * INTO e FROM logue.entry WHERE pos = (s.sid << 32) + s.cursor + 1;
@@ -257,6 +259,7 @@ BEGIN
             status := 'missing';
             RETURN;
         END IF;
+        PERFORM logue.check_here(s);
         time := coalesce(p_now, logue.server_time());
         IF s.owner <> p_owner
             AND (time < s.until OR (p_now IS NOT NULL

@@ -301,6 +301,7 @@ BEGIN
         status := CASE WHEN entry IS NULL THEN 'unknown' ELSE 'entry' END;
         RETURN;
     END IF;
+    PERFORM logue.check_here(s);
     status := 'entry';
     IF w.entry IS NOT NULL THEN
         entry := w.entry;
@@ -382,6 +383,7 @@ BEGIN
         status := 'missing';
         RETURN;
     END IF;
+    PERFORM logue.check_here(o);
     SELECT * INTO c FROM logue.session
         WHERE substr(id, 1, 1024) = substr(p_into, 1, 1024) AND id = p_into;
     IF FOUND THEN
@@ -502,7 +504,8 @@ DECLARE
 BEGIN
     SELECT * INTO s FROM logue.session
         WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id FOR UPDATE;
-    IF NOT FOUND OR s.updated_at > p_since OR (NOT p_busy AND (s.entries <> s.cursor
+    IF NOT FOUND OR s.updated_at > p_since OR substr(s.owner, 1, 9) = 'arriving:'::bytea
+        OR (NOT p_busy AND substr(s.owner, 1, 6) IS DISTINCT FROM 'moved:'::bytea AND (s.entries <> s.cursor
         OR EXISTS (SELECT 1 FROM logue.suspension WHERE sid = s.sid AND status < 2)))
     THEN
         RETURN false;

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use logue_harness::store::StoreError;
+use logue_harness::Timestamp;
+use logue_harness::store::{SessionLocation, StoreError};
 use tokio_postgres::error::SqlState;
+
+/// The state of a statement on a session that another store continues.
+const ELSEWHERE: &str = "LG001";
 
 /// A statement that did not succeed.
 #[derive(Debug)]
@@ -59,6 +63,14 @@ impl Failure {
                 },
             };
         };
+        if code.code() == ELSEWHERE
+            && let Some(error) = elsewhere(&error)
+        {
+            return Self {
+                fate: Fate::Refused,
+                error,
+            };
+        }
         let (fate, advice) = match code.code() {
             "40001" | "40P01" => (Fate::Undone, "too many concurrent changes; try again"),
             "55P03" => (Fate::Undone, "locked by another transaction; try again"),
@@ -151,6 +163,24 @@ pub(super) fn damaged(session: &str, what: &str) -> StoreError {
         "the session `{session}` is damaged ({what}): `logue sessions verify` names each place, \
          and `logue sessions repair` mends them"
     ))
+}
+
+/// Returns the error of a session that another store continues.
+fn elsewhere(error: &tokio_postgres::Error) -> Option<StoreError> {
+    let error = error.as_db_error()?;
+    let owner = unhex(error.message())?;
+    let session = unhex(error.detail()?)?;
+    let location = SessionLocation::from_lease(Some((&owner, Timestamp(u64::MAX))));
+    location.check(&session).err()
+}
+
+/// Reads a text in hexadecimal digits.
+fn unhex(digits: &str) -> Option<String> {
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes: Option<Vec<u8>> = pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    String::from_utf8(bytes?).ok()
 }
 
 /// Returns whether a state says that the address, its user or its rights are wrong.

@@ -210,7 +210,7 @@ pub(super) fn not_running(invocation_id: &str) -> StoreError {
 }
 
 /// Returns the number of a mode.
-const fn mode(mode: CancelMode) -> i16 {
+pub(super) const fn mode(mode: CancelMode) -> i16 {
     match mode {
         CancelMode::Interrupt => 0,
         CancelMode::Rollback => 1,

@@ -29,6 +29,7 @@ mod payload;
 mod session;
 mod suspension;
 mod tls;
+mod transfer;
 mod turn;
 mod verify;
 
@@ -42,10 +43,11 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityFault,
-    IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter,
-    SessionFork, SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, check_session_id,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult, InboxEntry,
+    IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RecordArrival,
+    RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter, SessionFork, SessionInfo,
+    SessionLocation, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
+    SuspensionFilter, check_session_id,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -431,6 +433,44 @@ impl Store for PostgresStore {
     ) -> StoreResult<'a, bool> {
         let call = session::prune(session, unchanged_since, busy_too);
         self.one(Ok(call), |row| get(row, "removed"))
+    }
+
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
+        self.maybe(session::location(session), session::read_location)
+    }
+
+    fn export<'a>(
+        &'a self,
+        session: &'a str,
+        mut sink: Box<dyn RecordSink>,
+    ) -> StoreResult<'a, bool> {
+        Box::pin(async move {
+            let read = self.export_record(session, &mut *sink).await?;
+            Ok(read.is_some())
+        })
+    }
+
+    fn import<'a>(
+        &'a self,
+        session: &'a str,
+        arrival: RecordArrival,
+        mut record: Box<dyn RecordSource>,
+    ) -> StoreResult<'a, ImportResult> {
+        Box::pin(async move { self.import_record(session, &arrival, &mut *record).await })
+    }
+
+    fn mark_moved<'a>(
+        &'a self,
+        lease: &'a Lease,
+        hash: RecordHash,
+        to: &'a str,
+    ) -> StoreResult<'a, bool> {
+        Box::pin(self.mark_as_moved(lease, hash, to))
+    }
+
+    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        let call = transfer::mark_arrived(session);
+        self.one(Ok(call), move |row| transfer::arrived(session, row))
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {

@@ -2,7 +2,7 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, EntryPayload, SessionFilter, SessionFork, SessionInfo, StoreError,
+    AuditEntry, EntryPayload, SessionFilter, SessionFork, SessionInfo, SessionLocation, StoreError,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -18,7 +18,7 @@ use crate::encoding::{optional, parsed_message, stored_work, written};
 macro_rules! infos {
     () => {
         "SELECT s.id, s.seq, s.entries, s.cursor, s.epoch, s.has_state, s.schema_version, s.created_at,
-             s.updated_at,
+             s.updated_at, s.owner, s.until,
              (SELECT array_agg(f.name ORDER BY f.name) FROM logue.field f WHERE f.sid = s.sid)
                  AS field_names,
              (SELECT array_agg(logue.whole(f.value) ORDER BY f.name) FROM logue.field f
@@ -63,6 +63,10 @@ pub(super) fn read_info(row: &Row) -> Result<SessionInfo, StoreError> {
     let version: Option<Vec<u8>> = get(row, "schema_version")?;
     let session = text(&get::<Vec<u8>>(row, "id")?)?;
     let cursor = number("cursor")?;
+    let pending = match read_location(row)? {
+        SessionLocation::Here { .. } => number("entries")?.saturating_sub(cursor),
+        _ => 0,
+    };
     Ok(SessionInfo {
         seq: number("seq")?,
         fields: values(&session, row, "field_names", "field_values")?,
@@ -71,11 +75,28 @@ pub(super) fn read_info(row: &Row) -> Result<SessionInfo, StoreError> {
         labels: values(&session, row, "label_names", "label_values")?,
         epoch: number("epoch")?,
         cursor,
-        pending: number("entries")?.saturating_sub(cursor),
+        pending,
         created_at: read_time(get(row, "created_at")?)?,
         updated_at: read_time(get(row, "updated_at")?)?,
         session,
     })
+}
+
+pub(super) fn location(session: &str) -> Call {
+    Call::new(concat!(
+        "SELECT s.owner, s.until FROM logue.session s WHERE ",
+        of_session!()
+    ))
+    .bytes(session.as_bytes().to_vec())
+}
+
+pub(super) fn read_location(row: &Row) -> Result<SessionLocation, StoreError> {
+    let owner: Option<Vec<u8>> = get(row, "owner")?;
+    let owner = owner.as_deref().map(text).transpose()?;
+    let until = read_time(get(row, "until")?)?;
+    Ok(SessionLocation::from_lease(
+        owner.as_deref().map(|owner| (owner, until)),
+    ))
 }
 
 fn values(

@@ -98,7 +98,7 @@ pub(super) fn read(row: &Row) -> Result<Suspension, StoreError> {
     })
 }
 
-const fn status(status: SuspensionStatus) -> i16 {
+pub(super) const fn status(status: SuspensionStatus) -> i16 {
     match status {
         SuspensionStatus::Suspended => 0,
         SuspensionStatus::Signalled => 1,

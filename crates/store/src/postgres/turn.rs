@@ -153,7 +153,7 @@ pub(super) fn read_outcome(row: &Row) -> Result<StoredOutcome, StoreError> {
     })
 }
 
-fn kind(kind: OutcomeKind) -> Result<i16, StoreError> {
+pub(super) fn kind(kind: OutcomeKind) -> Result<i16, StoreError> {
     Ok(match kind {
         OutcomeKind::Completed => 0,
         OutcomeKind::Errored => 1,
@@ -168,7 +168,7 @@ fn kind(kind: OutcomeKind) -> Result<i16, StoreError> {
     })
 }
 
-fn read_kind(number: i16) -> Result<OutcomeKind, StoreError> {
+pub(super) fn read_kind(number: i16) -> Result<OutcomeKind, StoreError> {
     Ok(match number {
         0 => OutcomeKind::Completed,
         1 => OutcomeKind::Errored,

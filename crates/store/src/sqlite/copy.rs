@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logue_harness::Timestamp;
-use logue_harness::store::{IntegrityReport, StoreError};
+use logue_harness::store::{IntegrityReport, SessionLocation, StoreError};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
@@ -199,12 +199,17 @@ fn checked(path: &Path, timeout: Duration) -> Result<IntegrityReport, StoreError
 }
 
 /// Gives all sessions back under epochs that no owner of either store had.
+///
+/// Sessions that another store continues stay marked so.
 fn reset_leases(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     let now = TimestampColumn(now);
+    let [moved, arriving] = SessionLocation::MARKS;
     conn.execute(
-        "UPDATE session SET owner = NULL, until = 0, epoch = max(epoch + 1, ?1)",
-        [now],
+        "UPDATE session SET owner = NULL, until = 0
+         WHERE owner NOT LIKE ?1 || '%' AND owner NOT LIKE ?2 || '%'",
+        [moved, arriving],
     )?;
+    conn.execute("UPDATE session SET epoch = max(epoch + 1, ?1)", [now])?;
     conn.execute(
         "INSERT INTO meta VALUES ('epochs', ?1)
          ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",

@@ -8,7 +8,7 @@ use super::column::{Count, written};
 use super::error::SqliteResult;
 use super::inbox::{self, Arrival};
 use super::seal;
-use super::session::{existing, find, find_or_create};
+use super::session::{find, find_or_create, usable};
 use super::suspension::{self, SuspensionRow};
 use crate::encoding::stored_work;
 
@@ -43,7 +43,7 @@ impl Fork {
 }
 
 pub(super) fn fork(conn: &Connection, session: &str, fork: Fork) -> SqliteResult<()> {
-    let origin = existing(conn, session)?;
+    let origin = usable(conn, session)?;
     let into = fork.into.as_str();
     if find(conn, into)?.is_some() {
         return Err(StoreError::Exists {

@@ -143,7 +143,10 @@ pub(super) fn request_cancel(
     mode: CancelMode,
 ) -> SqliteResult<bool> {
     match session::find(conn, session)? {
-        Some(head) => cancel(conn, &head, mode),
+        Some(head) => {
+            head.location().check(session)?;
+            cancel(conn, &head, mode)
+        }
         None => Ok(false),
     }
 }
@@ -310,7 +313,11 @@ pub(super) fn notes(
     }
 }
 
-fn notes_of(conn: &Connection, head: &Head, invocation: String) -> SqliteResult<Vec<JournalNote>> {
+pub(super) fn notes_of(
+    conn: &Connection,
+    head: &Head,
+    invocation: String,
+) -> SqliteResult<Vec<JournalNote>> {
     let notes = conn
         .prepare_cached(
             "SELECT seq, body FROM note WHERE sid = ?1 AND invocation = ?2 ORDER BY seq",
@@ -398,7 +405,7 @@ fn read_entry(row: &Row<'_>, cursor: u64) -> rusqlite::Result<InboxEntry> {
 }
 
 /// The cancel mode of an entry, as a number.
-struct Mode(CancelMode);
+pub(super) struct Mode(pub(super) CancelMode);
 
 impl ToSql for Mode {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

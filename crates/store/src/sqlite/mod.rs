@@ -25,6 +25,7 @@ mod session;
 mod sound;
 mod suspension;
 mod tally;
+mod transfer;
 mod turn;
 mod verify;
 
@@ -41,9 +42,10 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, Store, StoreError,
-    StoreResult, StoredOutcome, Suspension, SuspensionFilter,
+    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
+    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
+    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -53,6 +55,7 @@ use crate::encoding::{stored_work, written};
 use self::error::SqliteResult;
 use self::file::Access;
 use self::queue::{Pace, Queue};
+use self::transfer::Place;
 use self::turn::{Change, DispositionRow, OutcomeRow};
 
 /// Options for opening a file.
@@ -460,6 +463,50 @@ impl Store for SqliteStore {
             }
             Ok(is_deleted)
         })
+    }
+
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
+        let session = session.to_owned();
+        self.read(move |conn| transfer::location(conn, &session))
+    }
+
+    fn export<'a>(
+        &'a self,
+        session: &'a str,
+        mut sink: Box<dyn RecordSink>,
+    ) -> StoreResult<'a, bool> {
+        let (session, path) = (session.to_owned(), self.path.clone());
+        self.read(move |conn| transfer::export(conn, Place::new(&path, &session), &mut *sink))
+    }
+
+    fn import<'a>(
+        &'a self,
+        session: &'a str,
+        arrival: RecordArrival,
+        mut record: Box<dyn RecordSource>,
+    ) -> StoreResult<'a, ImportResult> {
+        let (session, path) = (session.to_owned(), self.path.clone());
+        self.write(move |conn| {
+            transfer::import(conn, Place::new(&path, &session), &arrival, &mut *record)
+        })
+    }
+
+    fn mark_moved<'a>(
+        &'a self,
+        lease: &'a Lease,
+        hash: RecordHash,
+        to: &'a str,
+    ) -> StoreResult<'a, bool> {
+        let (lease, to, path) = (lease.clone(), to.to_owned(), self.path.clone());
+        self.write(move |conn| {
+            let place = Place::new(&path, &lease.session);
+            transfer::mark_moved(conn, place, &lease, hash, &to)
+        })
+    }
+
+    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        let session = session.to_owned();
+        self.write(move |conn| transfer::mark_arrived(conn, &session))
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {

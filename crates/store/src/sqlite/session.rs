@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, StoreError, check_session_id,
-    clock_of,
+    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, SessionLocation, StoreError,
+    check_session_id, clock_of,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -38,6 +38,12 @@ impl Head {
         } else {
             None
         }
+    }
+
+    /// Returns the store that continues the session.
+    pub(super) fn location(&self) -> SessionLocation {
+        let lease = self.holder.as_ref();
+        SessionLocation::from_lease(lease.map(|(owner, until)| (owner.as_str(), *until)))
     }
 }
 
@@ -78,6 +84,7 @@ pub(super) fn find_or_create(
     now: Timestamp,
 ) -> SqliteResult<Head> {
     if let Some(head) = find(conn, session)? {
+        head.location().check(session)?;
         sound::check_row(conn, head.sid, session)?;
         return Ok(head);
     }
@@ -93,6 +100,13 @@ pub(super) fn find_or_create(
 
 pub(super) fn existing(conn: &Connection, session: &str) -> SqliteResult<Head> {
     Ok(find(conn, session)?.ok_or_else(|| missing(session))?)
+}
+
+/// Returns the session, unless another store continues it.
+pub(super) fn usable(conn: &Connection, session: &str) -> SqliteResult<Head> {
+    let head = existing(conn, session)?;
+    head.location().check(session)?;
+    Ok(head)
 }
 
 /// Returns the session of a lease, if the lease is valid.
@@ -117,7 +131,7 @@ pub(super) fn acquire(
     now: Timestamp,
     ttl: Duration,
 ) -> SqliteResult<LeaseResult> {
-    let head = existing(conn, &session)?;
+    let head = usable(conn, &session)?;
     if let Some((holder, until)) = head.holder
         && holder != owner
         && (now < until || clock_of(&holder) != clock_of(&owner))
@@ -189,7 +203,7 @@ pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> SqliteResult
 
 /// The columns of an overview.
 const INFO: &str = "SELECT sid, id, seq, entries, cursor, epoch, has_state, schema_version, \
-                    created_at, updated_at FROM session";
+                    created_at, updated_at, owner FROM session";
 
 pub(super) fn info(conn: &Connection, session: &str) -> SqliteResult<Option<SessionInfo>> {
     let found = conn
@@ -271,6 +285,11 @@ pub(super) fn prune(
     unchanged_since: Timestamp,
     busy_too: bool,
 ) -> SqliteResult<bool> {
+    let busy_too = match find(conn, session)?.map(|head| head.location()) {
+        None | Some(SessionLocation::Arriving { .. }) => return Ok(false),
+        Some(SessionLocation::Moved { .. }) => true,
+        Some(_) => busy_too,
+    };
     let is_pruned: bool = conn
         .prepare_cached(
             "SELECT updated_at <= ?2 AND (?3 OR (entries = cursor AND NOT EXISTS
@@ -289,6 +308,12 @@ pub(super) fn prune(
 fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
     let Count(entries) = row.get(3)?;
     let Count(cursor) = row.get(4)?;
+    let owner: Option<String> = row.get(10)?;
+    let location = SessionLocation::from_lease(owner.as_deref().map(|name| (name, Timestamp(0))));
+    let pending = match location {
+        SessionLocation::Here { .. } => entries.saturating_sub(cursor),
+        _ => 0,
+    };
     let bare = SessionInfo {
         session: row.get(1)?,
         seq: row.get::<_, Count>(2)?.0,
@@ -298,7 +323,7 @@ fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
         labels: Map::new(),
         epoch: row.get::<_, Count>(5)?.0,
         cursor,
-        pending: entries.saturating_sub(cursor),
+        pending,
         created_at: row.get::<_, TimestampColumn>(8)?.0,
         updated_at: row.get::<_, TimestampColumn>(9)?.0,
     };

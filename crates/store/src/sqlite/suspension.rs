@@ -68,7 +68,7 @@ pub(super) fn begin(
 }
 
 /// Stores the checksum of a suspension.
-fn seal_row(conn: &Connection, num: i64) -> SqliteResult<()> {
+pub(super) fn seal_row(conn: &Connection, num: i64) -> SqliteResult<()> {
     seal::seal(conn, seal::SUSPENSION, "num = ?1", &[&num])
 }
 
@@ -97,6 +97,7 @@ pub(super) fn signal(
     let Some(latest) = latest(conn, invocation_id)? else {
         return Ok(SignalResult::Unknown);
     };
+    let head = session::usable(conn, &latest.session)?;
     if let Some(entry) = latest.entry {
         return Ok(SignalResult::Entry {
             session: latest.session,
@@ -104,7 +105,6 @@ pub(super) fn signal(
             is_new: false,
         });
     }
-    let head = session::existing(conn, &latest.session)?;
     let arrival = Arrival {
         work,
         resumes: true,
@@ -263,7 +263,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Suspension> {
 }
 
 /// The status of a suspension, as a number.
-struct Status(SuspensionStatus);
+pub(super) struct Status(pub(super) SuspensionStatus);
 
 impl ToSql for Status {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -261,7 +261,7 @@ fn read_outcome(row: &Row<'_>) -> rusqlite::Result<StoredOutcome> {
 }
 
 /// The outcome of an entry, as a number.
-struct Kind(OutcomeKind);
+pub(super) struct Kind(pub(super) OutcomeKind);
 
 impl ToSql for Kind {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

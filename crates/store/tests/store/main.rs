@@ -21,6 +21,7 @@ mod sound;
 mod spread;
 mod suite;
 mod timers;
+mod transfer;
 
 use std::path::PathBuf;
 use std::time::Duration;

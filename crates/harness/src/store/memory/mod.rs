@@ -6,6 +6,7 @@
 
 mod session;
 mod suspensions;
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,9 +18,10 @@ use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, Store, StoreError,
-    StoreResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
+    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
+    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
+    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
 };
 use crate::clock::Timestamp;
 
@@ -116,10 +118,11 @@ impl Store for MemoryStore {
 
     fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool> {
         self.with(move |data| {
-            Ok(data
-                .sessions
-                .get_mut(session)
-                .is_some_and(|session| session.cancel(mode)))
+            let Some(kept) = data.sessions.get_mut(session) else {
+                return Ok(false);
+            };
+            kept.location().check(session)?;
+            Ok(kept.cancel(mode))
         })
     }
 
@@ -135,6 +138,7 @@ impl Store for MemoryStore {
                 .sessions
                 .get_mut(session)
                 .ok_or_else(|| no_session(session))?;
+            kept.location().check(session)?;
             Ok(kept.acquire(session, owner, None, now, ttl))
         })
     }
@@ -152,6 +156,7 @@ impl Store for MemoryStore {
                 .sessions
                 .get_mut(session)
                 .ok_or_else(|| no_session(session))?;
+            kept.location().check(session)?;
             Ok(kept.acquire(session, owner, Some(gone), now, ttl))
         })
     }
@@ -203,7 +208,7 @@ impl Store for MemoryStore {
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, SignalResult> {
-        self.with(move |data| Ok(data.signal(invocation_id, signal_id, payload, now)))
+        self.with(move |data| data.signal(invocation_id, signal_id, payload, now))
     }
 
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
@@ -338,6 +343,40 @@ impl Store for MemoryStore {
         self.with(move |data| Ok(data.prune(session, unchanged_since, busy_too)))
     }
 
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
+        self.with(move |data| Ok(data.location(session)))
+    }
+
+    fn export<'a>(
+        &'a self,
+        session: &'a str,
+        mut sink: Box<dyn RecordSink>,
+    ) -> StoreResult<'a, bool> {
+        self.with(move |data| data.export(session, &mut *sink))
+    }
+
+    fn import<'a>(
+        &'a self,
+        session: &'a str,
+        arrival: RecordArrival,
+        mut record: Box<dyn RecordSource>,
+    ) -> StoreResult<'a, ImportResult> {
+        self.with(move |data| data.import(session, &arrival, &mut *record))
+    }
+
+    fn mark_moved<'a>(
+        &'a self,
+        lease: &'a Lease,
+        hash: RecordHash,
+        to: &'a str,
+    ) -> StoreResult<'a, bool> {
+        self.with(move |data| data.mark_moved(lease, hash, to))
+    }
+
+    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        self.with(move |data| data.mark_arrived(session))
+    }
+
     fn version(&self) -> StoreResult<'_, Option<u64>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -386,10 +425,12 @@ impl Data {
             check_session_id(session)?;
         }
         let epochs = self.epochs;
-        Ok(self
+        let made = self
             .sessions
             .entry(session.to_owned())
-            .or_insert_with(|| Session::new(epochs, now)))
+            .or_insert_with(|| Session::new(epochs, now));
+        made.location().check(session)?;
+        Ok(made)
     }
 
     fn enqueue(&mut self, session: &str, entry: NewEntry) -> Result<EnqueueResult, StoreError> {
@@ -449,24 +490,25 @@ impl Data {
         signal_id: Option<&str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> SignalResult {
+    ) -> Result<SignalResult, StoreError> {
         if let Some(signal_id) = signal_id
             && let Some(earlier) = self.suspensions.earlier(invocation_id, signal_id)
         {
-            return earlier;
+            return Ok(earlier);
         }
         let Some(suspension) = self.suspensions.latest_mut(invocation_id) else {
-            return SignalResult::Unknown;
+            return Ok(SignalResult::Unknown);
         };
         let Some(session) = self.sessions.get_mut(&suspension.session) else {
-            return SignalResult::Unknown;
+            return Ok(SignalResult::Unknown);
         };
+        session.location().check(&suspension.session)?;
         if let Some(entry) = suspension.entry {
-            return SignalResult::Entry {
+            return Ok(SignalResult::Entry {
                 session: suspension.session.clone(),
                 entry,
                 is_new: false,
-            };
+            });
         }
         let work = EntryPayload::Resume {
             invocation_id: invocation_id.to_owned(),
@@ -475,11 +517,11 @@ impl Data {
         let entry = session.put(work, (None, None), now);
         suspension.entry = Some(entry);
         suspension.status = SuspensionStatus::Signalled;
-        SignalResult::Entry {
+        Ok(SignalResult::Entry {
             session: suspension.session.clone(),
             entry,
             is_new: true,
-        }
+        })
     }
 
     fn list(&self, filter: &SessionFilter) -> Vec<SessionInfo> {
@@ -503,6 +545,7 @@ impl Data {
             .sessions
             .get(session)
             .ok_or_else(|| no_session(session))?;
+        origin.location().check(session)?;
         let into = fork.into.as_str();
         check_session_id(into)?;
         if self.sessions.contains_key(into) {
@@ -536,8 +579,14 @@ impl Data {
     }
 
     fn prune(&mut self, session: &str, unchanged_since: Timestamp, busy_too: bool) -> bool {
-        let Some(info) = self.sessions.get(session).map(|found| found.info(session)) else {
+        let Some(found) = self.sessions.get(session) else {
             return false;
+        };
+        let info = found.info(session);
+        let busy_too = match found.location() {
+            SessionLocation::Arriving { .. } => return false,
+            SessionLocation::Moved { .. } => true,
+            SessionLocation::Here { .. } => busy_too,
         };
         let is_waiting = self
             .suspensions

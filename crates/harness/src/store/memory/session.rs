@@ -4,6 +4,8 @@
 //! number of outcomes equals the number of settled entries, entry and cursor are the same number,
 //! and the entry after them is the one that runs or comes next.
 
+mod record;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,8 @@ use crate::clock::Timestamp;
 use crate::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, NewOutcome, OutcomeKind, SessionInfo, StoreError, StoredOutcome, clock_of,
+    NewEntry, NewOutcome, OutcomeKind, QuarantineRecord, SessionInfo, SessionLocation, StoreError,
+    StoredOutcome, clock_of,
 };
 
 /// The data of a session.
@@ -32,6 +35,8 @@ pub(super) struct Session {
     labels: Map<String, Value>,
     journals: BTreeMap<String, Vec<Value>>,
     audit: Vec<AuditEntry>,
+    /// The records that a repair of another store took out.
+    quarantined: Vec<QuarantineRecord>,
     created_at: Timestamp,
     pub(super) updated_at: Timestamp,
 }
@@ -39,6 +44,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct Entry {
     work: Option<EntryPayload>,
+    resumes: bool,
     key: Option<String>,
     digest: Option<String>,
     invocation_id: Option<String>,
@@ -61,6 +67,7 @@ impl Session {
             labels: Map::new(),
             journals: BTreeMap::new(),
             audit: Vec::new(),
+            quarantined: Vec::new(),
             created_at: now,
             updated_at: now,
         }
@@ -127,6 +134,7 @@ impl Session {
             self.keys.insert(key.clone(), number);
         }
         self.entries.push(Entry {
+            resumes: matches!(work, EntryPayload::Resume { .. }),
             work: Some(work),
             digest: digest.filter(|_| key.is_some()),
             key,
@@ -309,9 +317,8 @@ impl Session {
 
     /// Returns whether the running entry resumes after a signal.
     pub(super) fn resumes(&self) -> bool {
-        self.front().is_some_and(|entry| {
-            entry.invocation_id.is_some() && matches!(entry.work, Some(EntryPayload::Resume { .. }))
-        })
+        self.front()
+            .is_some_and(|entry| entry.invocation_id.is_some() && entry.resumes)
     }
 
     /// Applies a valid commit and returns how it settles the entry, if it does.
@@ -409,7 +416,10 @@ impl Session {
             labels: self.labels.clone(),
             epoch: self.epoch,
             cursor: self.cursor(),
-            pending: as_count(self.entries.len()) - self.cursor(),
+            pending: match self.location() {
+                SessionLocation::Here { .. } => as_count(self.entries.len()) - self.cursor(),
+                _ => 0,
+            },
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -443,7 +453,7 @@ impl Session {
         let Some(entry) = self.front_mut() else {
             return;
         };
-        let resumed = matches!(entry.work, Some(EntryPayload::Resume { .. }));
+        let resumed = entry.resumes;
         if appends && matches!(entry.work, Some(EntryPayload::Message { .. })) {
             entry.work = None;
         }

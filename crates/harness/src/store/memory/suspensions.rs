@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::store::{
-    NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+    NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionRecord,
+    SuspensionStatus,
 };
 
 /// The current and the past suspensions.
@@ -68,6 +69,37 @@ impl Suspensions {
             entry: None,
             record: new.record,
             since: now,
+        };
+        self.all.insert(self.made, suspension);
+    }
+
+    /// Refuses an invocation that another session has.
+    pub(super) fn expect_unused(
+        &self,
+        session: &str,
+        invocation_id: &str,
+    ) -> Result<(), StoreError> {
+        match self.latest(invocation_id) {
+            Some(latest) if latest.session != session => Err(StoreError::Exists {
+                what: format!("a suspension of `{invocation_id}`"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a suspension of a record.
+    pub(super) fn restore(&mut self, session: &str, record: SuspensionRecord) {
+        self.made += 1;
+        self.latest.insert(record.invocation_id.clone(), self.made);
+        let suspension = Suspension {
+            invocation_id: record.invocation_id,
+            session: session.to_owned(),
+            signal_id: record.signal_id,
+            metadata: record.metadata,
+            status: record.status,
+            entry: record.entry,
+            record: record.record,
+            since: record.since,
         };
         self.all.insert(self.made, suspension);
     }
