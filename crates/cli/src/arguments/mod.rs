@@ -61,9 +61,9 @@ pub(crate) use serve::{
     TokenRevokeArgs,
 };
 pub(crate) use sessions::{
-    BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, PruneArgs,
-    RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SessionsCommand, ShowArgs,
-    StoreArgs, VerifyArgs,
+    BackupArgs, CrashArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, MigrateArgs, OutcomesArgs,
+    PruneArgs, RecoverArgs, RepairArgs, RerunArgs, RestoreArgs, RetryArgs, RmArgs, SessionsCommand,
+    ShowArgs, StoreArgs, VerifyArgs,
 };
 pub(crate) use signal::SignalArgs;
 pub(crate) use start_role::StartRole;

@@ -81,6 +81,7 @@ pub(crate) enum SessionsCommand {
     Restore(RestoreArgs),
     Verify(VerifyArgs),
     Repair(RepairArgs),
+    Migrate(MigrateArgs),
 }
 
 /// List sessions, most recently changed first
@@ -442,6 +443,49 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Move sessions to another store, each verified by its hash
+///
+/// A moved session is refused in the old store, which keeps its record. Interrupted at any point,
+/// the same command continues. Sessions in use are left for a later run; exit status 7.
+#[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+#[command(after_help = "Examples:\n  \
+    logue sessions migrate --from sqlite:old.db --to sqlite:new.db --dry-run\n  \
+    logue sessions migrate --from sqlite:old.db --to sqlite:new.db\n  \
+    logue sessions migrate --from sqlite:old.db --to sqlite:new.db --verify")]
+pub(crate) struct MigrateArgs {
+    /// Move only these sessions [default: all]
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+
+    /// Store that has the sessions
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: String,
+
+    /// Store that receives the sessions
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+
+    /// Leave the sessions of the old store in use; each store continues its own
+    #[arg(long)]
+    pub(crate) copy: bool,
+
+    /// Print what would be moved, and move nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Compare the sessions of both stores instead of moving; exit with 8 if one differs
+    #[arg(long, conflicts_with_all = ["copy", "dry_run"])]
+    pub(crate) verify: bool,
 
     /// Print a JSON object
     #[arg(long)]

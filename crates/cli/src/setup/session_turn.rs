@@ -259,7 +259,7 @@ pub(crate) fn store_flag(store: &StoreArgs) -> String {
 /// Returns the exit status of a failed turn.
 pub(crate) fn exit_of(turn: &ErroredTurn) -> Exit {
     match turn.error_category.as_str() {
-        "session_busy" => Exit::Busy,
+        "session_busy" | "session_arriving" => Exit::Busy,
         "internal" => Exit::Internal,
         _ if turn.damaged => Exit::SessionTerminating,
         _ if turn.transient => Exit::Retryable,

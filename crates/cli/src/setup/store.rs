@@ -54,9 +54,12 @@ pub(crate) fn sqlite_file(arguments: &StoreArgs, settings: &Settings) -> Result<
 
 /// Checks that the file of a store is there and not empty.
 pub(crate) fn check_exists(arguments: &StoreArgs, settings: &Settings) -> Result<(), CliError> {
-    let url = url(arguments, settings);
-    let file = url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
-    let Some(file) = file.filter(|file| !file.is_empty()) else {
+    url(arguments, settings).map_or(Ok(()), |url| check_exists_at(&url))
+}
+
+/// Checks that the file of a store is there, if the address names a file.
+pub(crate) fn check_exists_at(url: &str) -> Result<(), CliError> {
+    let Some(file) = url.strip_prefix("sqlite:").filter(|file| !file.is_empty()) else {
         return Ok(());
     };
     if std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
@@ -167,6 +170,11 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
             .with_help("name another store: --store URL, LOGUE_STORE or [store] url"),
         StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
             .with_help("`logue sessions repair` mends what can be mended; else restore a backup"),
+        StoreError::Moved { .. } => {
+            CliError::user("session_moved", message).with_help(StoreError::MOVED_HELP)
+        }
+        StoreError::Arriving { .. } => CliError::new(Exit::Busy, "session_arriving", message)
+            .with_help(StoreError::ARRIVING_HELP),
         StoreError::Newer { .. } => CliError::user("store_unavailable", message)
             .with_help("use a program that is at least as new as the store"),
         StoreError::ReadOnly(what) if what.contains("://") => {

@@ -54,6 +54,7 @@ mod killed;
 mod leases;
 mod limits;
 mod mcp;
+mod migrate;
 mod missing_files;
 mod models;
 mod moved;

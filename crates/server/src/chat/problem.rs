@@ -118,7 +118,9 @@ impl Problem {
             ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,
             (
                 "agent_removed"
+                | "session_arriving"
                 | "session_busy"
+                | "session_moved"
                 | "session_awaiting_signal"
                 | "idempotency_key_reused"
                 | "turn_cancelled"
@@ -188,6 +190,14 @@ impl From<StoreError> for Problem {
             StoreError::IdTooLong { .. } => Self::invalid(error.to_string()),
             StoreError::Exists { .. } => {
                 Self::new(StatusCode::CONFLICT, "session_exists", error.to_string())
+            }
+            StoreError::Moved { .. } => {
+                let detail = "the session was moved to another store";
+                Self::new(StatusCode::CONFLICT, "session_moved", detail)
+            }
+            StoreError::Arriving { .. } => {
+                let detail = "the session is being moved to this store";
+                Self::new(StatusCode::CONFLICT, "session_arriving", detail)
             }
             StoreError::Damaged(_) => {
                 let detail = "the session store is damaged";

@@ -7,6 +7,7 @@ mod copy;
 pub(crate) mod exported;
 mod import;
 mod list;
+mod migrate;
 mod outcomes;
 mod prune;
 mod recover;
@@ -68,6 +69,7 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         SessionsCommand::Prune(arguments) => prune::prune(arguments),
         SessionsCommand::Backup(arguments) => backup::backup(arguments),
         SessionsCommand::Restore(arguments) => backup::restore(arguments),
+        SessionsCommand::Migrate(arguments) => migrate::migrate(arguments),
         SessionsCommand::Verify(arguments) => {
             let verified =
                 with_existing(&arguments.store, |store| verify::verify(store, arguments));

@@ -1,8 +1,8 @@
 //! `logue sessions show`: prints a session.
 
 use logue_harness::store::{
-    EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoreError, StoredOutcome,
-    Suspension, SuspensionFilter, SuspensionStatus,
+    EntryPayload, EntryState, InboxEntry, SessionInfo, SessionLocation, SharedStore, StoreError,
+    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
@@ -43,8 +43,10 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     suspended.retain(|one| obstacle(one).is_none());
     let failed = failures(&store, &info, &messages).await?;
     let help = |turn: &FailedTurn| turn.help(session, &arguments.store);
+    let location = store.location(session).await;
+    let location = location.map_err(|error| store_failure(&error))?;
     if arguments.json {
-        let object = json!({
+        let mut object = json!({
             "session_id": session,
             "messages": messages,
             "inbox": inbox.iter().map(entry_json).collect::<Vec<_>>(),
@@ -56,10 +58,18 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             "created_at": info.created_at.0,
             "updated_at": info.updated_at.0,
         });
+        match location {
+            Some(SessionLocation::Moved { to }) => object["moved_to"] = to.into(),
+            Some(SessionLocation::Arriving { from }) => object["arriving_from"] = from.into(),
+            _ => {}
+        }
         return exit(print(&format!("{object}\n")));
     }
     let style = output_style();
     let mut text = String::new();
+    if let Some(elsewhere) = location.as_ref().and_then(elsewhere) {
+        heading(&mut text, &elsewhere, style);
+    }
     if let Some(values) = info.labels.get(VARIABLES).and_then(Value::as_object) {
         heading(&mut text, "variables", style);
         let lines = values.iter().map(|(name, value)| match value.as_str() {
@@ -109,6 +119,15 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         body(&mut text, words.trim_start());
     }
     exit(print_styled(&text, style))
+}
+
+/// Returns the heading of a session that another store continues.
+fn elsewhere(location: &SessionLocation) -> Option<String> {
+    match location {
+        SessionLocation::Moved { to } => Some(format!("moved to {to}")),
+        SessionLocation::Arriving { from } => Some(format!("being moved here from {from}")),
+        _ => None,
+    }
 }
 
 /// Returns a page of messages, each or the reason that it cannot be read.
