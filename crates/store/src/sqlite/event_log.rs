@@ -174,46 +174,57 @@ fn open(store: &Path, boot: &str, count: u32) -> Result<OpenLog, StoreError> {
     })
 }
 
-/// Opens the file for writing.
+/// Opens the file for writing, while other processes may create or close it.
 fn prepare(path: &Path, store: &Path, boot: &str) -> SqliteResult<Connection> {
     let conn = connect(path)?;
     if !boot.is_empty() {
         // A file that a failure of the machine has damaged is found by its next start.
-        conn.pragma_update(None, "synchronous", "OFF")?;
+        with_busy_retry(BUSY, || conn.pragma_update(None, "synchronous", "OFF"))?;
     }
     conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    let number = |name: &str| -> rusqlite::Result<i64> {
-        conn.pragma_query_value(None, name, |row| row.get(0))
-    };
-    let pages = with_busy_retry(BUSY, || number("page_count"))?;
-    if pages == 0 {
-        with_busy_retry(BUSY, || {
-            conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
-        })?;
-    } else if with_busy_retry(BUSY, || number("application_id"))? != APPLICATION {
-        let message = format!("{}: not a log of events", path.display());
-        return Err(StoreError::NotAStore(message).into());
-    }
+    // Without effect if another process has created the file meanwhile.
+    with_busy_retry(BUSY, || {
+        conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
+    })?;
+    // The first transaction names the application, so that no other process reads a file without it.
+    with_busy_retry(BUSY, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+    let created = require_log(&conn, path).and_then(|()| create(&conn, store, boot));
+    let committed = created.and_then(|()| with_busy_retry(BUSY, || conn.execute_batch("COMMIT")));
+    file::undo_if_failed(&conn, committed)?;
     with_busy_retry(BUSY, || {
         conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
     })?;
-    with_busy_retry(BUSY, || conn.execute_batch("BEGIN IMMEDIATE"))?;
-    let created = create(&conn, store, boot);
-    file::undo_if_failed(
-        &conn,
-        created.and_then(|()| Ok(conn.execute_batch("COMMIT")?)),
-    )?;
+    // The threads of the log wait at even intervals.
+    conn.busy_timeout(Duration::ZERO)?;
     Ok(conn)
 }
 
+/// Connects, and waits meanwhile for a process that locks the file as a whole.
 fn connect(path: &Path) -> SqliteResult<Connection> {
     let conn = file::connect(path, Access::ReadWrite)?;
-    conn.busy_timeout(Duration::ZERO)?;
-    conn.pragma_update(None, "synchronous", "NORMAL")?;
-    conn.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    conn.busy_timeout(BUSY)?;
+    let set = |name: &str, value: &dyn rusqlite::ToSql| {
+        with_busy_retry(BUSY, || {
+            conn.pragma_update_and_check(None, name, value, |_| Ok(()))
+        })
+    };
+    with_busy_retry(BUSY, || conn.pragma_update(None, "synchronous", "NORMAL"))?;
+    set("journal_size_limit", &(16 << 20))?;
     // Removed events are overwritten.
-    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    set("secure_delete", &true)?;
     Ok(conn)
+}
+
+/// Refuses the file of another application.
+fn require_log(conn: &Connection, path: &Path) -> SqliteResult<()> {
+    let application: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // The creation of the file may have been interrupted.
+    if application == APPLICATION || (application == 0 && tables == 0) {
+        return Ok(());
+    }
+    let message = format!("{}: not a log of events", path.display());
+    Err(StoreError::NotAStore(message).into())
 }
 
 /// Creates the tables, and a generation for this start of the machine.
