@@ -107,6 +107,8 @@ pub struct ProviderError {
     pub transient: bool,
     /// The wait that the server requests.
     pub retry_after: Option<Duration>,
+    /// The HTTP status of the server's answer, if it is the failure.
+    pub status: Option<u16>,
     /// The response, if the model gave one and a later step failed.
     pub answer: Option<Box<ChatMessage>>,
 }
@@ -120,6 +122,7 @@ impl ProviderError {
             help: None,
             transient: category.is_transient(),
             retry_after: None,
+            status: None,
             answer: None,
         }
     }

@@ -33,6 +33,8 @@ pub enum ModelEvent {
         /// The tool name.
         name: String,
     },
+    /// The visible text so far is a whole message; further text belongs to another one.
+    TextEnd,
     /// The next piece of the arguments of a call.
     Arguments {
         /// The index of the call within the response.

@@ -71,6 +71,9 @@ type PayloadRedaction = dyn Fn(&Map<String, Value>) -> Map<String, Value> + Send
 type Contradiction =
     dyn Fn(&Suspension, &Map<String, Value>, &Map<String, Value>) -> Option<String> + Send + Sync;
 
+/// Makes what a run has emitted durable.
+type Flush = dyn Fn() -> BoxFuture<'static, ()> + Send + Sync;
+
 /// The number of recoveries after which a turn ends.
 pub(super) const MAX_RECOVERIES: usize = 3;
 
@@ -86,6 +89,7 @@ pub(super) struct Settings {
     pub(super) on_crash: OnCrash,
     pub(super) expiry: Option<Box<Expiry>>,
     pub(super) contradiction: Option<Box<Contradiction>>,
+    pub(super) flush: Option<Box<Flush>>,
     pub(super) config: ChatConfig,
     pub(super) migrations: Migrations,
     pub(super) redaction: Option<Arc<dyn Redact>>,
@@ -124,6 +128,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
                 on_crash: OnCrash::default(),
                 expiry: None,
                 contradiction: None,
+                flush: None,
                 config: ChatConfig::default(),
                 migrations: Migrations::new(),
                 redaction: None,
@@ -216,6 +221,18 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
         + 'static,
     ) -> Self {
         self.settings.contradiction = Some(Box::new(contradiction));
+        self
+    }
+
+    /// Sets what makes the emitted part of an answer durable before a cancelled run ends.
+    ///
+    /// The run is polled until the future completes, at most for two seconds, and then dropped. A run
+    /// that is rolled back is not flushed.
+    pub fn with_flush(
+        mut self,
+        flush: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.flush = Some(Box::new(flush));
         self
     }
 

@@ -1,6 +1,7 @@
 //! The graph of a turn: begun or resumed, with its journal, its events and its watch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tracing::Span;
@@ -8,10 +9,10 @@ use tracing::Span;
 use super::trace;
 use crate::resumption::{ResumedFields, migrate};
 use crate::sessions::Projection;
-use crate::store::{ClaimedEntry, EntryPayload, Lease, SharedStore, Suspension};
+use crate::store::{CancelMode, ClaimedEntry, EntryPayload, Lease, SharedStore, Suspension};
 use logue_graph::{
     BoxFuture, EngineError, Invocation, Journal, NodeError, NodeLocation, PausedRun, RunEvent,
-    RunPorts, SignalDescriptor, State, Suspended, Update,
+    RunOutcome, RunPorts, SignalDescriptor, State, Suspended, Update,
 };
 
 use super::basis::TurnBasis;
@@ -23,6 +24,9 @@ use super::signal::SignalError;
 use super::stream::{ChatEvent, Sink};
 use super::turn::RunResult;
 use super::{Inner, MESSAGES};
+
+/// The time in which a cancelled run notes what it has emitted.
+const FLUSH: Duration = Duration::from_secs(2);
 
 impl<E: Send + 'static> Inner<E> {
     /// Runs an entry's graph, unless it has to end before.
@@ -67,13 +71,33 @@ impl<E: Send + 'static> Inner<E> {
             Err(failure) => return RunResult::Refused(failure),
         };
         fields.mark_written(basis.journalled.fields.keys());
-        match race(run, self.watch(lease)).await {
-            First::One(mut outcome) => {
+        let mut run = run;
+        let (mut outcome, mode) = match race(run.as_mut(), self.watch(lease)).await {
+            First::One(outcome) => (outcome, None),
+            First::Other(Stop::Fenced) => return RunResult::Fenced,
+            First::Other(Stop::Cancelled(CancelMode::Interrupt)) => {
+                // What listeners have received becomes history.
+                match race(self.flushed(), run).await {
+                    First::One(()) => return RunResult::Cancelled(CancelMode::Interrupt),
+                    First::Other(outcome) => (outcome, Some(CancelMode::Interrupt)),
+                }
+            }
+            First::Other(Stop::Cancelled(mode)) => return RunResult::Cancelled(mode),
+        };
+        match (mode, &outcome) {
+            // The journal could not be written, for example.
+            (Some(mode), RunOutcome::Errored(_)) => RunResult::Cancelled(mode),
+            _ => {
                 fields.finish(&mut outcome);
                 RunResult::Ended(outcome)
             }
-            First::Other(Stop::Cancelled(mode)) => RunResult::Cancelled(mode),
-            First::Other(Stop::Fenced) => RunResult::Fenced,
+        }
+    }
+
+    /// Waits until the graph has noted what it has emitted, for a limited time.
+    async fn flushed(&self) {
+        if let Some(flush) = &self.settings.flush {
+            race(flush(), self.clock.sleep(FLUSH)).await;
         }
     }
 

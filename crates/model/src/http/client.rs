@@ -160,6 +160,7 @@ async fn error_body(mut response: Response, limits: &HttpLimits) -> String {
 fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
     let error = ServerError::from_response(status.as_u16(), body);
     let mut error = error.into_error(&format!("{url} returned {status}"));
+    error.status = Some(status.as_u16());
     error.retry_after = retry_after(headers, SystemTime::now());
     if let (true, Some(wait)) = (error.transient, error.retry_after) {
         let seconds = wait.as_secs_f64().ceil();

@@ -76,6 +76,7 @@ impl HarmonyDecoder {
         decoder.text(opening, &mut |_| {});
         decoder.flush(&mut |_| {});
         decoder.response.has_channel = false;
+        decoder.response.has_control = false;
         decoder
     }
 }
@@ -227,6 +228,7 @@ fn feed(
         TextPiece::Text(text) => stream.push(0, |_| Some(text.as_bytes()), &mut sink),
         TextPiece::Control(id) => {
             stream.push(id, |_| None, &mut sink);
+            response.has_control = true;
             response.tokens.clear();
         }
     }
@@ -247,6 +249,8 @@ struct HarmonyResponse {
     current: Option<CurrentMessage>,
     /// Whether a channel has occurred.
     has_channel: bool,
+    /// Whether the text contains a control token.
+    has_control: bool,
     /// Whether a call was truncated.
     has_truncated_call: bool,
     /// Whether the model stopped or began a message of another role.
@@ -384,13 +388,17 @@ impl HarmonyResponse {
                 self.has_truncated_call = true;
                 self.think_late(current.text, events);
             }
-            MessageKind::Text => self.say(current.text, false),
+            MessageKind::Text => {
+                events(ModelEvent::TextEnd);
+                self.say(current.text, false);
+            }
             MessageKind::Preamble if matches!(end, End::End | End::Return) => {
                 if !current.text.is_empty() {
                     if !current.logprobs.is_empty() {
                         events(ModelEvent::TextLogprobs(current.logprobs));
                     }
                     events(ModelEvent::Text(current.text.clone()));
+                    events(ModelEvent::TextEnd);
                 }
                 self.say(current.text, true);
             }
@@ -467,12 +475,11 @@ impl HarmonyResponse {
             _ => Content::Blocks(blocks),
         };
         let message = ChatMessage::assistant(content);
-        // Ids prove that the server omits no special token.
-        let is_stripped = form != Some(OutputForm::Ids) && reason != Some(FinishReason::Length);
-        if !self.has_channel
-            && calls.is_empty()
-            && (is_stripped || self.incomplete == Incomplete::Refused)
-        {
+        // Ids and control tokens prove that the server omits no special token.
+        let is_whole = form == Some(OutputForm::Ids) || self.has_control;
+        let is_stripped = !is_whole && reason != Some(FinishReason::Length);
+        let is_refused = self.incomplete == Incomplete::Refused && !self.has_control;
+        if !self.has_channel && calls.is_empty() && (is_stripped || is_refused) {
             return Err(without_channel(form, message));
         }
         if reason == Some(FinishReason::Length)
