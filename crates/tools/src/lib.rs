@@ -63,6 +63,7 @@ mod digest;
 mod envelope;
 mod fetch;
 mod fn_tool;
+mod hidden_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod named_root;
@@ -96,6 +97,7 @@ pub use fetch::{
 pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
+pub use hidden_files::HiddenFiles;
 pub use named_root::NamedRoot;
 pub use private_file::{FileOwners, PrivateFileError, replace_private_file};
 pub use private_folder::private_folder;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Roots;
+use crate::hidden_files::HiddenFiles;
 use crate::roots::RootError;
 
 /// A directory of a prompt with a name.
@@ -55,6 +56,14 @@ impl NamedRoot {
     pub fn joined(named: &[Self]) -> Roots {
         let handles = named.iter().flat_map(|root| root.roots.handles());
         handles.fold(Roots::default(), Roots::with_folder)
+    }
+
+    /// Returns the directory without files that are not to be read.
+    pub(crate) fn hiding(&self, hidden: &HiddenFiles) -> Self {
+        Self {
+            roots: Arc::new(self.roots.hiding(hidden)),
+            ..self.clone()
+        }
     }
 
     /// Returns the path of the directory without links.

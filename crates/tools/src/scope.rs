@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builtin::Pages;
+use crate::hidden_files::HiddenFiles;
 use crate::named_root::NamedRoot;
 use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 
@@ -30,6 +31,8 @@ pub struct AccessScope {
     /// Whether all reading tools are confined to the named directories.
     pub(crate) is_confined: bool,
     pub(crate) protected: Vec<PathBuf>,
+    /// The files that no tool reads.
+    hidden: Option<HiddenFiles>,
     pub(crate) written: WrittenFiles,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) python: ShellOptions,
@@ -71,6 +74,7 @@ impl AccessScope {
             named: Vec::new(),
             is_confined: false,
             protected: Vec::new(),
+            hidden: None,
             written: WrittenFiles::default(),
             network: None,
             python: ShellOptions::default(),
@@ -107,10 +111,26 @@ impl AccessScope {
         self
     }
 
+    /// Hides files from all built-in tools, which otherwise read everything below the roots.
+    #[must_use]
+    pub fn with_hidden_files(mut self, hidden: &HiddenFiles) -> Self {
+        self.roots = Arc::new(self.roots.hiding(hidden));
+        self.hidden = Some(hidden.clone());
+        self.named = self.hide_in(self.named.clone());
+        self
+    }
+
+    fn hide_in(&self, named: Vec<NamedRoot>) -> Vec<NamedRoot> {
+        match &self.hidden {
+            None => named,
+            Some(hidden) => named.iter().map(|root| root.hiding(hidden)).collect(),
+        }
+    }
+
     /// Sets the directories that a prompt names; `read_file` and `import_image` are confined to them.
     #[must_use]
     pub fn with_named_roots(mut self, named: Vec<NamedRoot>) -> Self {
-        self.named = named;
+        self.named = self.hide_in(named);
         self
     }
 

@@ -146,6 +146,8 @@ pub struct ToolResult {
     pub code: Option<&'static str>,
     /// The origin of the content, if it comes from outside the tool.
     pub provenance: Option<Provenance>,
+    /// The cause of a failure for operators, which the model does not receive.
+    pub diagnostic: Option<String>,
     /// The images that follow the text; at most [`MAX_IMAGES`].
     images: Vec<ToolImage>,
 }
@@ -211,6 +213,7 @@ impl ToolResult {
             ok: true,
             code: None,
             provenance: None,
+            diagnostic: None,
             images: Vec::new(),
         }
     }
@@ -237,6 +240,7 @@ impl ToolResult {
             ok: false,
             code: None,
             provenance: None,
+            diagnostic: None,
             images: Vec::new(),
         }
     }
@@ -261,6 +265,13 @@ impl ToolResult {
     #[must_use]
     pub fn with_code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
+        self
+    }
+
+    /// Sets the cause of a failure for operators, which the model does not receive.
+    #[must_use]
+    pub fn with_diagnostic(mut self, diagnostic: impl Into<String>) -> Self {
+        self.diagnostic = Some(diagnostic.into());
         self
     }
 

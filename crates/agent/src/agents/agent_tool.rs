@@ -75,7 +75,7 @@ impl Tool for AgentTool {
             };
             match self.scope.ask_agent(request).await {
                 Ok(answer) => ToolResult::success(answer),
-                Err(error) => ToolResult::error(error.kind.code().as_str(), error),
+                Err(failure) => failure.into_result(),
             }
         })
     }

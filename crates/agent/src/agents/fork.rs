@@ -6,14 +6,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use chatmd::WorldError;
 use logue_message::{Arguments, ChatMessage, ToolDefinition};
 use logue_tools::{BoxFuture, Builtin, Tool, ToolInvocation, ToolResult};
 use serde_json::Value;
 
-use crate::agents::run_agent::{AGENT_DEPTH_HELP, AgentListener, failed, too_deep};
+use crate::agents::run_agent::{AGENT_DEPTH_HELP, AgentListener, too_deep, turn_failed};
 use crate::prepare::environment::Environment;
-use crate::prompt::scope::PromptScope;
+use crate::prompt::scope::{AgentFailure, PromptScope};
 use crate::transcript::item::NoTranscript;
 use crate::turn::assistant::MAX_TURNS;
 use crate::turn::budget::Budget;
@@ -50,7 +49,7 @@ impl Tool for ForkTool {
             let task = instruction(call.arguments);
             match self.scope.fork(call.id, task).await {
                 Ok(answer) => ToolResult::success(answer),
-                Err(error) => ToolResult::error(error.kind.code().as_str(), error),
+                Err(failure) => failure.into_result(),
             }
         })
     }
@@ -87,17 +86,17 @@ pub(crate) async fn run_fork(
     caller: &PromptScope,
     call_id: &str,
     instruction: String,
-) -> Result<String, WorldError> {
+) -> Result<String, AgentFailure> {
     let Some(point) = ForkPoint::current() else {
-        return Err(failed("a fork runs only in a turn"));
+        return Err(AgentFailure::own("a fork runs only in a turn"));
     };
     let budget = Budget::current().unwrap_or_else(|| environment.budget.clone());
     if caller.depth >= environment.max_agent_depth {
-        let refused = failed(too_deep(environment.max_agent_depth));
+        let refused = AgentFailure::own(too_deep(environment.max_agent_depth));
         return Err(refused.with_help(AGENT_DEPTH_HELP));
     }
     let allowed = budget.require_request();
-    allowed.map_err(|error| failed(format!("{error} ({MAX_TURNS})")))?;
+    allowed.map_err(|error| AgentFailure::own(format!("{error} ({MAX_TURNS})")))?;
     let history = point.history(call_id, &instruction);
     let turn = Turn::new(point.assistant(&budget), history, Box::new(NoTranscript));
     let listener = Arc::new(AgentListener::new(
@@ -110,19 +109,18 @@ pub(crate) async fn run_fork(
     ));
     // Boxed, because a turn runs forks.
     let running: BoxFuture<'_, _> = Box::pin(turn.run(listener, None));
-    let ended = running.await.map_err(|error| {
-        let failure = failed(format!("{} ({})", error.message, error.category));
-        error.help.into_iter().fold(failure, WorldError::with_help)
-    })?;
+    let ended = running.await.map_err(turn_failed)?;
     let TurnEnd::Completed(report) = ended else {
-        return Err(failed(
+        return Err(AgentFailure::own(
             "a tool call requires approval, which forks cannot wait for",
         ));
     };
     if let Some(cut) = report.truncated {
         let reason = cut.as_str();
-        return Err(failed(format!("the answer of the fork is cut ({reason})"))
-            .with_help("raise `max_tokens` in the `<config>`"));
+        return Err(
+            AgentFailure::own(format!("the answer of the fork is cut ({reason})"))
+                .with_help("raise `max_tokens` in the `<config>`"),
+        );
     }
     let answer = report.replies.last().map(ChatMessage::text);
     Ok(from_result(&answer.unwrap_or_default()).to_owned())

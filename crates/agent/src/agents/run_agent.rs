@@ -19,13 +19,14 @@ use crate::prepare::environment::Environment;
 use crate::prepare::error::PrepareError;
 use crate::prepare::prepared::{Prepared, prepare_agent};
 use crate::prepare::source::{History, PromptOrigin, PromptSource};
-use crate::prompt::scope::{AgentRequest, AgentRunner, CachePolicy, PromptScope};
+use crate::prompt::scope::{AgentFailure, AgentRequest, AgentRunner, CachePolicy, PromptScope};
+use crate::public_error::public_detail;
 use crate::record::entry::{RecordEntry, RecordKind, entry_key};
 use crate::transcript::item::NoTranscript;
 use crate::turn::assistant::MAX_TURNS;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{AgentCallPath, Listener, TurnEvent};
-use crate::turn::run::TurnEnd;
+use crate::turn::run::{TurnEnd, TurnError};
 
 /// The remedy for agents that call agents beyond the limit.
 pub const AGENT_DEPTH_HELP: &str =
@@ -36,7 +37,7 @@ impl AgentRunner for Environment {
         &'a self,
         caller: &'a PromptScope,
         request: AgentRequest<'a>,
-    ) -> BoxFuture<'a, Result<String, WorldError>> {
+    ) -> BoxFuture<'a, Result<String, AgentFailure>> {
         // Boxed, because an agent may call agents.
         Box::pin(run_agent(self, caller, request))
     }
@@ -46,7 +47,7 @@ impl AgentRunner for Environment {
         caller: &'a PromptScope,
         call_id: &'a str,
         instruction: String,
-    ) -> BoxFuture<'a, Result<String, WorldError>> {
+    ) -> BoxFuture<'a, Result<String, AgentFailure>> {
         Box::pin(run_fork(self, caller, call_id, instruction))
     }
 }
@@ -63,7 +64,7 @@ async fn run_agent(
     environment: &Environment,
     caller: &PromptScope,
     request: AgentRequest<'_>,
-) -> Result<String, WorldError> {
+) -> Result<String, AgentFailure> {
     let AgentRequest {
         src,
         local,
@@ -76,12 +77,23 @@ async fn run_agent(
     // Agents that call agents are refused before they are prepared: the number of calls grows with
     // the depth, and only requests are counted.
     let allowed = budget.require_request();
-    allowed.map_err(|error| failed(format!("{error} ({MAX_TURNS})")))?;
-    let (text, path) = read_agent(caller, src, local, freshness).await?;
+    allowed.map_err(|error| AgentFailure::own(format!("{error} ({MAX_TURNS})")))?;
+    let read = read_agent(caller, src, local, freshness).await;
+    let (text, path) = read.map_err(|error| {
+        // A server may have answered with anything.
+        let public = if local {
+            error.message.clone()
+        } else {
+            "the prompt of the agent cannot be read".to_owned()
+        };
+        AgentFailure::new(error, public)
+    })?;
     require_depth(caller, environment.max_agent_depth, &path, freshness)?;
     // A prompt from the network has no directory, and nothing of this machine.
     let folder = path.parent().filter(|_| local);
-    let mut scope = caller.inside(folder, &path).map_err(failed)?;
+    let mut scope = caller.inside(folder, &path).map_err(|error| {
+        AgentFailure::new(failed(error), "the directory of the agent cannot be opened")
+    })?;
     scope.place = element;
     if freshness == CachePolicy::Fresh {
         scope.record = None;
@@ -139,7 +151,7 @@ fn require_depth(
     max_depth: usize,
     path: &PathBuf,
     freshness: CachePolicy,
-) -> Result<(), WorldError> {
+) -> Result<(), AgentFailure> {
     let chain = || {
         let paths = caller.callers.iter().chain([path]);
         let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
@@ -147,12 +159,14 @@ fn require_depth(
     };
     // A document calls its agents each time that it is evaluated, so this would never end.
     if freshness == CachePolicy::MayRepeat && caller.callers.contains(path) {
-        return Err(failed(format!("it calls itself: {}", chain()))
-            .with_help("remove the agent that calls its own prompt"));
+        let error = failed(format!("it calls itself: {}", chain()))
+            .with_help("remove the agent that calls its own prompt");
+        return Err(AgentFailure::new(error, "the agent calls itself"));
     }
     if caller.depth >= max_depth {
-        let message = format!("{}: {}", too_deep(max_depth), chain());
-        return Err(failed(message).with_help(AGENT_DEPTH_HELP));
+        let public = too_deep(max_depth);
+        let error = failed(format!("{public}: {}", chain())).with_help(AGENT_DEPTH_HELP);
+        return Err(AgentFailure::new(error, public));
     }
     Ok(())
 }
@@ -168,7 +182,7 @@ async fn answer(
     prepared: Prepared,
     freshness: CachePolicy,
     place: AgentCallPath,
-) -> Result<String, WorldError> {
+) -> Result<String, AgentFailure> {
     let key = {
         let offered = prepared.assistant.toolbox.current().await;
         let (identity, settings) = (&prepared.model_identity, &prepared.assistant.settings);
@@ -217,22 +231,19 @@ async fn answer(
         return Ok(format!("[the answer of the agent {src}]"));
     }
     let turn = prepared.into_turn(Box::new(NoTranscript));
-    let turn = turn.map_err(|error| failed(error.to_string()))?;
-    let listener = Arc::new(AgentListener::new(Arc::clone(&environment.listener), place));
-    let ended = turn.run(listener, None).await.map_err(|error| {
-        let is_transient = error.bucket == ErrorBucket::RetryableTransient;
-        let failure =
-            failed(format!("{} ({})", error.message, error.category)).with_transience(is_transient);
-        error.help.into_iter().fold(failure, WorldError::with_help)
+    let turn = turn.map_err(|error| {
+        AgentFailure::new(failed(error.to_string()), "the agent cannot be prepared")
     })?;
+    let listener = Arc::new(AgentListener::new(Arc::clone(&environment.listener), place));
+    let ended = turn.run(listener, None).await.map_err(turn_failed)?;
     let TurnEnd::Completed(report) = ended else {
-        return Err(failed(
+        return Err(AgentFailure::own(
             "a tool call requires approval, which agents cannot get",
         ));
     };
     if let Some(cut) = report.truncated {
         let reason = cut.as_str();
-        return Err(failed(format!("its answer is cut ({reason})"))
+        return Err(AgentFailure::own(format!("its answer is cut ({reason})"))
             .with_help("raise `max_tokens` in its `<config>`"));
     }
     let last = report.replies.last();
@@ -266,7 +277,27 @@ impl Listener for AgentListener {
     }
 }
 
-fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
+/// Returns the failure of an agent whose turn failed.
+pub(crate) fn turn_failed(error: TurnError) -> AgentFailure {
+    let (bucket, category) = (error.bucket, &error.category);
+    let public = public_detail(bucket, category, &error.message);
+    let public = format!("{public} ({category})");
+    let is_transient = bucket == ErrorBucket::RetryableTransient;
+    let failure = failed(format!("{} ({category})", error.message)).with_transience(is_transient);
+    let failure = error.help.into_iter().fold(failure, WorldError::with_help);
+    AgentFailure::new(failure, public)
+}
+
+fn not_prepared(error: &PrepareError, src: &str, local: bool) -> AgentFailure {
+    let public = match error {
+        PrepareError::NoInput { .. } => "agent input is empty".to_owned(),
+        PrepareError::NoPrice { .. } => error.to_string(),
+        error => format!("the agent cannot be prepared ({})", error.category()),
+    };
+    AgentFailure::new(unprepared(error, src, local), public)
+}
+
+fn unprepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
     let is_transient = error.bucket() == ErrorBucket::RetryableTransient;
     let failure = match error {
         PrepareError::Invalid(invalid) if !is_transient => {
@@ -291,6 +322,6 @@ fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
     failure.with_transience(is_transient)
 }
 
-pub(crate) fn failed(message: impl Into<String>) -> WorldError {
+fn failed(message: impl Into<String>) -> WorldError {
     WorldError::new(WorldErrorKind::Agent, message)
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use logue_tools::{
-    BoxFuture, Fetcher, RootError, Roots, SearchEngine, ShellOptions, ShellPolicy, ToolServers,
+    BoxFuture, Fetcher, HiddenFiles, RootError, Roots, SearchEngine, ShellOptions, ShellPolicy,
+    ToolServers,
 };
 
 use crate::agents::response_cache::ResponseCache;
@@ -85,6 +86,8 @@ pub struct Environment {
     pub rule_tools: Vec<String>,
     /// Patterns that a transcript does not contain.
     pub redaction: Redaction,
+    /// The prompts of a server, which tools do not read. Prepared ones are added.
+    pub hidden: Option<HiddenFiles>,
     /// A request to stop the turn; agents have none.
     pub stop: TurnStop,
     /// Receives the events of agents.
@@ -208,6 +211,7 @@ impl Environment {
             agent_responses: None,
             rule_tools: Vec::new(),
             redaction: Redaction::default(),
+            hidden: None,
             stop: TurnStop::default(),
             listener: Arc::new(NoListener),
             progress: Arc::new(NoPrepareObserver),
@@ -230,6 +234,7 @@ impl Environment {
         scope.network.clone_from(&self.network);
         scope.search.clone_from(&self.search);
         scope.servers.clone_from(&self.servers);
+        scope.hidden.clone_from(&self.hidden);
         Ok(scope)
     }
 

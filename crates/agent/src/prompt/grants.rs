@@ -101,6 +101,7 @@ impl PromptScope {
                 .with_file(path)
                 .together_with(&self.files),
             kept: self.kept.clone(),
+            hidden: self.hidden.clone(),
             shell: self.shell.clone(),
             network: self.network.clone(),
             servers: self.servers.clone(),

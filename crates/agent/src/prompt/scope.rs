@@ -15,7 +15,8 @@ use chatmd::{
 use logue_message::ContentBlock;
 use logue_model::SamplingSettings;
 use logue_tools::{
-    AccessScope, BoxFuture, FetchCategory, Fetcher, Roots, SearchEngine, ShellPolicy, ToolServers,
+    AccessScope, BoxFuture, FetchCategory, Fetcher, HiddenFiles, Roots, SearchEngine, ShellPolicy,
+    ToolResult, ToolServers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -44,6 +45,8 @@ pub struct PromptScope {
     pub(crate) servers: Option<Arc<dyn ToolServers>>,
     /// Files that tools cannot write, besides those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
+    /// The prompts of a server, which tools do not read.
+    pub(crate) hidden: Option<HiddenFiles>,
     /// The prompts of the running agents, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
     /// The number of enclosing agents.
@@ -96,6 +99,43 @@ pub(crate) enum CachePolicy {
     Fresh,
 }
 
+/// The failure of an agent.
+#[derive(Debug)]
+pub(crate) struct AgentFailure {
+    /// The failure for the user who runs the prompt. It may quote a model server or a prompt.
+    pub(crate) error: WorldError,
+    /// The description for the model that called the agent. It quotes nothing from outside.
+    pub(crate) public: String,
+}
+
+impl AgentFailure {
+    /// Creates a failure with another description for models.
+    pub(crate) fn new(error: WorldError, public: impl Into<String>) -> Self {
+        let public = public.into();
+        Self { error, public }
+    }
+
+    /// Creates a failure whose sentence quotes nothing.
+    pub(crate) fn own(message: impl Into<String>) -> Self {
+        let public = message.into();
+        let error = WorldError::new(WorldErrorKind::Agent, public.clone());
+        Self { error, public }
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.error = self.error.with_help(help);
+        self
+    }
+
+    /// Returns the result of the call that ran the agent.
+    pub(crate) fn into_result(self) -> ToolResult {
+        let code = self.error.kind.code().as_str();
+        ToolResult::error(code, self.public).with_diagnostic(self.error.to_string())
+    }
+}
+
 /// Runs the agents of a scope.
 pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
     /// Returns the last message of an agent.
@@ -107,7 +147,7 @@ pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
         &'a self,
         caller: &'a PromptScope,
         request: AgentRequest<'a>,
-    ) -> BoxFuture<'a, Result<String, WorldError>>;
+    ) -> BoxFuture<'a, Result<String, AgentFailure>>;
 
     /// Returns the answer of a fork of the conversation whose call runs.
     ///
@@ -118,7 +158,7 @@ pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
         caller: &'a PromptScope,
         call_id: &'a str,
         instruction: String,
-    ) -> BoxFuture<'a, Result<String, WorldError>>;
+    ) -> BoxFuture<'a, Result<String, AgentFailure>>;
 }
 
 /// One request with owned contents.
@@ -139,6 +179,7 @@ impl PromptScope {
             agents: None,
             servers: None,
             kept: Vec::new(),
+            hidden: None,
             callers: files.file().map(PathBuf::from).into_iter().collect(),
             depth: 0,
             inherited: None,
@@ -224,12 +265,17 @@ impl PromptScope {
             .with_python(self.program_options("python"))
             .with_python_roots(self.program_roots())
             .with_images(self.takes_images);
-        let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
         let named = named.filter_map(|name| roots.open_file(name).ok().map(|opened| opened.path));
-        let reach = own
-            .chain(named)
-            .fold(reach, AccessScope::with_protected_file);
+        let prompts: Vec<PathBuf> = self.callers.iter().cloned().chain(named).collect();
+        let protected = prompts.iter().chain(&self.kept);
+        let mut reach = protected.fold(reach, AccessScope::with_protected_file);
+        if let Some(hidden) = &self.hidden {
+            for prompt in &prompts {
+                hidden.hide(prompt);
+            }
+            reach = reach.with_hidden_files(hidden);
+        }
         let network = self.network.iter().cloned();
         let reach = network.fold(reach, AccessScope::with_network);
         let search = self.search.iter().cloned();
@@ -378,6 +424,7 @@ impl PromptScope {
                     place,
                 };
                 let answer = self.ask_agent(request).await;
+                let answer = answer.map_err(|failure| failure.error);
                 answer.map(EvaluationResponse::Agent)
             }
         }
@@ -389,10 +436,12 @@ impl PromptScope {
     ///
     /// # Errors
     /// Returns an error if agents are off, and those of [`AgentRunner::run`].
-    pub(crate) async fn ask_agent(&self, request: AgentRequest<'_>) -> Result<String, WorldError> {
+    pub(crate) async fn ask_agent(
+        &self,
+        request: AgentRequest<'_>,
+    ) -> Result<String, AgentFailure> {
         let Some(agents) = &self.agents else {
-            let message = "agents are not run here";
-            return Err(WorldError::new(WorldErrorKind::Agent, message));
+            return Err(AgentFailure::own("agents are not run here"));
         };
         agents.run(self, request).await
     }
@@ -405,10 +454,9 @@ impl PromptScope {
         &self,
         call_id: &str,
         instruction: String,
-    ) -> Result<String, WorldError> {
+    ) -> Result<String, AgentFailure> {
         let Some(agents) = &self.agents else {
-            let message = "agents are not run here";
-            return Err(WorldError::new(WorldErrorKind::Agent, message));
+            return Err(AgentFailure::own("agents are not run here"));
         };
         agents.fork(self, call_id, instruction).await
     }

@@ -1,7 +1,7 @@
 //! The received part of an answer, which is durable before the answer is complete.
 //!
 //! Pieces are collected and noted in the journal together: after a second, after 4 KiB, when the
-//! request fails, and when the turn is asked to stop. So a process that is killed loses at most a
+//! request fails, and when the turn is cancelled or asked to stop. So a process that is killed loses at most a
 //! second of the text that it has shown.
 
 use std::future::{Future, poll_fn};
@@ -38,6 +38,8 @@ pub struct TurnStop {
 #[derive(Debug, Default)]
 struct StopState {
     is_requested: AtomicBool,
+    /// Set while received text is made durable before a turn is cancelled.
+    is_flushing: AtomicBool,
     requested: Notify,
     /// Set while received text is not durable.
     is_unsaved: AtomicBool,
@@ -61,6 +63,15 @@ impl TurnStop {
         self.inner.requested.notify_waiters();
     }
 
+    /// Stops the turn that runs, and waits until all received text is durable.
+    ///
+    /// The turn must be polled meanwhile, and be dropped afterwards. A later turn is not stopped.
+    pub async fn flush(&self) {
+        let _flushing = Flushing::new(&self.inner.is_flushing);
+        self.inner.requested.notify_waiters();
+        self.saved().await;
+    }
+
     /// Waits until all received text is durable. The turn must be polled meanwhile.
     pub async fn saved(&self) {
         loop {
@@ -75,6 +86,7 @@ impl TurnStop {
 
     fn is_requested(&self) -> bool {
         self.inner.is_requested.load(Ordering::SeqCst)
+            || self.inner.is_flushing.load(Ordering::SeqCst)
     }
 
     fn set_unsaved(&self, is_unsaved: bool) {
@@ -82,6 +94,22 @@ impl TurnStop {
         if !is_unsaved {
             self.inner.saved.notify_waiters();
         }
+    }
+}
+
+/// Marks a stop while a turn is flushed.
+struct Flushing<'a>(&'a AtomicBool);
+
+impl<'a> Flushing<'a> {
+    fn new(is_flushing: &'a AtomicBool) -> Self {
+        is_flushing.store(true, Ordering::SeqCst);
+        Self(is_flushing)
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
     }
 }
 

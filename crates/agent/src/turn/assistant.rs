@@ -332,6 +332,8 @@ impl Shared {
                     let message = self.redaction.message(message);
                     ctx.journal(TurnNote::rejected(&message)).await?;
                 }
+                let status = error.status;
+                ctx.emit(TurnEvent::RequestFailed { status });
                 return Err(provider_failed(error));
             }
         };
@@ -518,10 +520,19 @@ impl Shared {
             let call = Arc::new(call.clone());
             let result = Arc::new(self.result_message(gated, &call, &outcome));
             let text = result.text();
+            let diagnostic = outcome.diagnostic.clone();
+            let has_cause = diagnostic.is_some();
+            if let Some(diagnostic) = diagnostic {
+                let diagnostic = self.redaction.result(diagnostic, false);
+                progress.failed(&call.id, diagnostic.clone());
+                let call = Arc::clone(&call);
+                let failed = TurnEvent::ToolFailed { call, diagnostic };
+                self.redaction.emit(ctx, failed);
+            }
             let mut noted = progress.clone();
             noted.spent.add(agents.spent());
             noted.agent_requests += agents.requests();
-            let note = if noted == progress {
+            let note = if noted == progress && !has_cause {
                 result.to_json()
             } else {
                 TurnNote::step(&result, &noted.as_field())

@@ -41,6 +41,7 @@ pub fn chat(
     let permissions = assistant.permissions.clone();
     let checking = Arc::new((router, permissions));
     let redaction = assistant.redaction.clone();
+    let stop = assistant.stop.clone();
     let graph = assistant.graph(Arc::clone(&ids));
     let graph = graph.map_err(|error| internal(error.to_string()))?;
     let mut chat = ChatHarness::builder(graph, store, clock, ids);
@@ -52,6 +53,10 @@ pub fn chat(
     }
     chat.with_classifier(bucket)
         .with_reported_fields([TURN])
+        .with_flush(move || {
+            let stop = stop.clone();
+            Box::pin(async move { stop.flush().await })
+        })
         .with_payload_check(check_approval)
         .with_payload_preparation(move |descriptor, payload| {
             let checking = Arc::clone(&checking);

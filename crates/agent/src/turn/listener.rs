@@ -36,6 +36,11 @@ pub enum TurnEvent {
         /// The failure as a sentence.
         message: String,
     },
+    /// The request failed, and the turn with it.
+    RequestFailed {
+        /// The HTTP status of the model server's answer, if it is the failure.
+        status: Option<u16>,
+    },
     /// The answer violates its schema, and the model is asked once more.
     Reasking {
         /// The violation.
@@ -80,6 +85,15 @@ pub enum TurnEvent {
         agent: Arc<AgentCallPath>,
         /// The event of the agent's own turn.
         event: Box<TurnEvent>,
+    },
+    /// A tool has failed, and its result does not contain the cause.
+    ///
+    /// The cause may quote a model server or a prompt, and is for the user who runs the prompt.
+    ToolFailed {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// The cause.
+        diagnostic: String,
     },
     /// A tool has ended, and its result is in the transcript.
     ToolEnded {

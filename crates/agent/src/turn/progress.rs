@@ -33,7 +33,35 @@ pub(crate) struct Progress {
     pub(crate) approvals: u64,
     /// The tokens and costs of the turn and its agents.
     pub(crate) spent: Spend,
+    /// The causes of failed calls, for operators.
+    failures: Vec<ToolFailure>,
     cut: String,
+}
+
+/// The number of failed calls whose cause is kept.
+const MAX_FAILURES: usize = 16;
+/// The length limit of a cause, in bytes.
+const MAX_CAUSE: usize = 2_048;
+
+/// The cause of a failed call, which its result does not contain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ToolFailure {
+    call_id: String,
+    diagnostic: String,
+}
+
+impl ToolFailure {
+    fn from_json(failure: &Value) -> Option<Self> {
+        let text = |name: &str| Some(failure.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            call_id: text("call_id")?,
+            diagnostic: text("diagnostic")?,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"call_id": self.call_id, "diagnostic": self.diagnostic})
+    }
 }
 
 impl Progress {
@@ -60,6 +88,11 @@ impl Progress {
             agent_requests: count("agent_requests").unwrap_or(0),
             recoveries: count("recoveries").unwrap_or(0),
             approvals: count("approvals").unwrap_or(0),
+            failures: turn
+                .get("failures")
+                .and_then(Value::as_array)
+                .map(|failures| failures.iter().filter_map(ToolFailure::from_json).collect())
+                .unwrap_or_default(),
             spent: turn.get("spent").map(Spend::from_json).unwrap_or_default(),
             cut: turn
                 .get("cut")
@@ -71,7 +104,7 @@ impl Progress {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        json!({
+        let mut json = json!({
             "invocation": self.invocation,
             "requests": self.requests,
             "agent_requests": self.agent_requests,
@@ -79,7 +112,23 @@ impl Progress {
             "approvals": self.approvals,
             "spent": self.spent.to_json(),
             "cut": self.cut,
-        })
+        });
+        if !self.failures.is_empty() {
+            json["failures"] = self.failures.iter().map(ToolFailure::to_json).collect();
+        }
+        json
+    }
+
+    /// Records the cause of a failed call.
+    pub(crate) fn failed(&mut self, call_id: &str, mut diagnostic: String) {
+        diagnostic.truncate(diagnostic.floor_char_boundary(MAX_CAUSE));
+        if self.failures.len() < MAX_FAILURES {
+            let call_id = call_id.to_owned();
+            self.failures.push(ToolFailure {
+                call_id,
+                diagnostic,
+            });
+        }
     }
 
     /// Counts the requests of processes that died: each may have made one that it did not note.

@@ -132,6 +132,10 @@ impl TurnRedaction {
                 code,
                 text: redact.text(&text).into_owned(),
             },
+            TurnEvent::ToolFailed { call, diagnostic } => TurnEvent::ToolFailed {
+                call: shown(redact, &call),
+                diagnostic: redact.text(&diagnostic).into_owned(),
+            },
             TurnEvent::OfAgent { agent, event } => TurnEvent::OfAgent {
                 agent,
                 event: Box::new(self.event(*event)?),

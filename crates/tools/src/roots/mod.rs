@@ -18,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::hidden_files::{HiddenFiles, HiddenNow};
 pub use entry::EntryKind;
 pub(crate) use entry::FileId;
 pub use folder::FolderHandle;
@@ -32,6 +33,8 @@ pub(crate) use resolve::{DeadEnd, MAX_DEPTH, Place, PlaceEntry};
 pub struct Roots {
     folders: Vec<Root>,
     paths: Vec<PathBuf>,
+    /// Files below the directories that are not opened.
+    hidden: Option<HiddenFiles>,
 }
 
 /// A root and the absolute path by which it was named.
@@ -51,6 +54,8 @@ pub enum RootError {
     Outside(String),
     /// The path exists and cannot be read.
     Unreadable(String, io::Error),
+    /// The file is one of the [`HiddenFiles`].
+    Hidden(String),
 }
 
 impl std::fmt::Display for RootError {
@@ -59,6 +64,10 @@ impl std::fmt::Display for RootError {
             Self::NotFound(path) => write!(f, "{path}: not found"),
             Self::Outside(path) => write!(f, "{path}: is outside the directories that may be read"),
             Self::Unreadable(path, error) => write!(f, "{path}: cannot be read: {error}"),
+            Self::Hidden(path) => write!(
+                f,
+                "{path}: is the prompt of a served agent, which tools do not read"
+            ),
         }
     }
 }
@@ -114,7 +123,7 @@ impl Roots {
             Some(root) => Arc::clone(root),
             None => self.folder_below(folder)?,
         };
-        let mut roots = Self::default();
+        let mut roots = self.empty();
         roots.add(Root { handle, name: None });
         for root in &self.folders {
             roots.add(root.clone());
@@ -132,7 +141,7 @@ impl Roots {
         let mut place = self.place(&name, path)?;
         match (&place.entry, place.trail.pop()) {
             (PlaceEntry::Folder, Some(handle)) => {
-                let mut roots = Self::default();
+                let mut roots = self.empty();
                 roots.add(Root { handle, name: None });
                 Ok(roots)
             }
@@ -143,6 +152,31 @@ impl Roots {
                 let error = io::Error::from(io::ErrorKind::NotADirectory);
                 Err(RootError::Unreadable(name, error))
             }
+        }
+    }
+
+    /// Returns the roots without files that are not to be read.
+    #[must_use]
+    pub fn hiding(&self, hidden: &HiddenFiles) -> Self {
+        Self {
+            hidden: Some(hidden.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the files that are hidden now.
+    pub(crate) fn hidden_now(&self) -> HiddenNow {
+        self.hidden
+            .as_ref()
+            .map(HiddenFiles::now)
+            .unwrap_or_default()
+    }
+
+    /// Returns roots without directories that hide the same files.
+    fn empty(&self) -> Self {
+        Self {
+            hidden: self.hidden.clone(),
+            ..Self::default()
         }
     }
 
@@ -255,6 +289,9 @@ impl Roots {
         let place = self.find(path)?;
         let found = place.path();
         let kind = match place.entry {
+            PlaceEntry::File { metadata, .. } if self.hidden_now().contains(&found, &metadata) => {
+                return Err(RootError::Hidden(path.to_owned()));
+            }
             PlaceEntry::File { file, metadata, .. } => {
                 return Ok(OpenedFile {
                     path: found,

@@ -81,7 +81,8 @@ impl WriteTarget {
         if metadata.is_some_and(|metadata| metadata.permissions().readonly()) {
             return Err(format!("{path}: is read-only"));
         }
-        if is_protected(scope, &target.real) {
+        let is_hidden = |metadata| scope.roots.hidden_now().contains(&target.real, metadata);
+        if is_protected(scope, &target.real) || metadata.is_some_and(is_hidden) {
             return Err(format!(
                 "{path}: tools do not write it: it belongs to the run, to Logue's settings or to Git"
             ));

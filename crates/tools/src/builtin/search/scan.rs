@@ -11,6 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::SearchLimits;
 use super::walk::{Step, Walk};
+use crate::hidden_files::HiddenNow;
 use crate::roots::PlaceEntry;
 use crate::{FolderHandle, RootError, Roots};
 use logue_source::escape_unambiguous;
@@ -74,6 +75,8 @@ pub(super) struct Scan<'a> {
     files: usize,
     searched: usize,
     left_out: LeftOut,
+    /// The files that are not searched.
+    hidden: HiddenNow,
     out: String,
 }
 
@@ -108,6 +111,7 @@ impl<'a> Scan<'a> {
             files: 0,
             searched: 0,
             left_out: LeftOut::default(),
+            hidden: roots.hidden_now(),
             out: String::new(),
         }
     }
@@ -119,6 +123,11 @@ impl<'a> Scan<'a> {
                 let found = place.path();
                 match place.entry {
                     PlaceEntry::Folder => self.tree(&place.trail)?,
+                    PlaceEntry::File { metadata, .. }
+                        if self.hidden.contains(&found, &metadata) =>
+                    {
+                        return Err(RootError::Hidden(path.clone()).to_string());
+                    }
                     PlaceEntry::File { file, metadata, .. } => {
                         self.opened(&found, file, metadata.len())
                     }
@@ -182,6 +191,9 @@ impl<'a> Scan<'a> {
         match step {
             Step::File(found) if chosen.matched(&found.path, false).is_ignore() => {}
             Step::File(found) => match found.open() {
+                Ok((_, metadata)) if self.hidden.contains(&found.path, &metadata) => {
+                    self.left_out.unreadable += 1;
+                }
                 Ok((file, metadata)) => self.opened(&found.path, file, metadata.len())?,
                 Err(_) => self.left_out.unreadable += 1,
             },
