@@ -38,6 +38,8 @@ pub fn public_detail(bucket: ErrorBucket, code: &str, diagnostic: &str) -> Strin
         ("provider_invalid_response", _) => "the answer of the model server is malformed",
         ("provider_unavailable", _) => "the model server is not available; try again later",
         ("structured_output_invalid", _) => "the answer does not have the required form",
+        ("session_moved", _) => "the session was moved to another store",
+        ("session_arriving", _) => "the session is being moved to this store; try again later",
         (_, ErrorBucket::UserCorrectable) => "the agent cannot answer this message",
         (_, ErrorBucket::RetryableTransient) => "the agent is not available; try again later",
         (_, ErrorBucket::SessionTerminating) => "the session cannot continue",

@@ -88,6 +88,8 @@ pub(crate) struct CliError {
     pub(crate) retry_after: Option<Duration>,
     /// The complete report, if it is already rendered.
     pub(crate) report: Option<String>,
+    /// The report without text of the prompt: the place and the code of each error.
+    pub(crate) places: Option<String>,
 }
 
 impl CliError {
@@ -99,6 +101,7 @@ impl CliError {
             help: Vec::new(),
             retry_after: None,
             report: None,
+            places: None,
         }
     }
 
@@ -110,6 +113,13 @@ impl CliError {
     #[must_use]
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
+        self
+    }
+
+    /// Returns the failure with a report that quotes nothing of a prompt.
+    #[must_use]
+    pub(crate) fn without_sources(mut self) -> Self {
+        self.report = self.places.take().or(self.report);
         self
     }
 

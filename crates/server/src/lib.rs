@@ -63,7 +63,8 @@ mod server;
 
 pub use chat::{
     AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ClientLimits,
-    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnParameters,
+    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnFailure,
+    TurnParameters,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     /// Listen on this address; beyond this machine a token is required
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
 
     /// Serve requests to this host name, besides localhost
@@ -186,4 +186,17 @@ fn parse_prefix(text: &str) -> Result<String, String> {
         return Ok(prefix.to_owned());
     }
     Err("write a path like /logue, of letters, digits, `-`, `_`, `.` and `~`".to_owned())
+}
+
+/// Parses the address of a listener; a port alone is one of this machine.
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    if let ("" | "localhost", Ok(port)) = (host, port.parse()) {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse().map_err(|_| {
+        "expected ADDRESS:PORT, such as 127.0.0.1:8080, or a port; \
+         0.0.0.0:8080 is reached from other machines"
+            .to_owned()
+    })
 }

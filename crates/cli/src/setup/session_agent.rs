@@ -8,10 +8,11 @@ use logue_agent::{
     AgentLog, Approvals, Assistant, AuditLog, EvaluationRecord, History, Permission,
     PermissionRule, Permissions, Prepared, SessionAudit, TurnEvent, chat, prepare,
 };
-use logue_harness::Clock as _;
 use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::{LOST_LABELS, SessionInfo, SharedStore};
+use logue_harness::{Clock as _, SystemClock};
 use logue_model::SamplingSettings;
+use logue_tools::HiddenFiles;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ModelArgs, TrustArgs};
@@ -26,7 +27,6 @@ use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::{ids, shown_id, store_failure};
 use crate::setup::turn_environment::TurnCommand;
-use logue_harness::SystemClock;
 
 /// The label with the path of the agent's prompt.
 pub(crate) const AGENT: &str = "agent";
@@ -74,6 +74,8 @@ pub(crate) struct Agent {
     schema: Option<Arc<Value>>,
     /// The settings of the turn that restrict those of the prompt.
     limits: SamplingSettings,
+    /// The prompts of the server, which tools do not read.
+    hidden: Option<HiddenFiles>,
 }
 
 impl Agent {
@@ -153,6 +155,7 @@ impl Agent {
             text: None,
             schema: None,
             limits: SamplingSettings::default(),
+            hidden: None,
         })
     }
 
@@ -170,6 +173,12 @@ impl Agent {
             .iter()
             .cloned()
             .fold(self.permissions, Permissions::with);
+        self
+    }
+
+    /// Returns the agent of a server, whose tools do not read these prompts.
+    pub(crate) fn with_hidden(mut self, hidden: HiddenFiles) -> Self {
+        self.hidden = Some(hidden);
         self
     }
 
@@ -287,6 +296,7 @@ impl Agent {
                 .requirements
                 .with_response_schema(Arc::clone(schema));
         }
+        environment.hidden.clone_from(&self.hidden);
         let variables = Arc::make_mut(&mut environment.variables);
         for (name, value) in &self.variables {
             match value.as_str() {

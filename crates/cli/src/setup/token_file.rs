@@ -13,7 +13,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::environment::{file_owners, state_folder};
 
 /// The interval at which a server reads the file.
-const INTERVAL: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The access tokens in the user's state directory.
 pub(crate) struct TokenFile {

@@ -16,6 +16,7 @@ use crate::exit::CliError;
 use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
+use crate::setup::prepare_failure::place_line;
 use crate::setup::settings::{RunSettings, Settings};
 use crate::setup::variables::environment_variable;
 use crate::setup::{mcp, network, requirements, variables};
@@ -139,7 +140,11 @@ impl PrepareObserver for PrepareReports {
         let map = prompt.source_map();
         let found = prompt.diagnostics.iter();
         for warning in found.filter(|found| found.severity == Severity::Warning) {
-            print_error(&format!("{}\n", map.render(warning, report_style())));
+            if self.0.hides_sources() {
+                print_error(&place_line(&map, warning));
+            } else {
+                print_error(&format!("{}\n", map.render(warning, report_style())));
+            }
         }
         warn_unconfined(prompt, shell);
     }

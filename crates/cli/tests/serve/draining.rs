@@ -71,3 +71,148 @@ fn a_server_that_ends_is_not_ready_and_begins_no_turn() {
     assert!(listed.stdout.contains("s1"), "{}", listed.stdout);
     assert!(!listed.stdout.contains("s2"), "{}", listed.stdout);
 }
+
+/// The requests of all faces that last, with a text that their end contains.
+fn lasting() -> Vec<(&'static str, serde_json::Value, &'static str, &'static str)> {
+    let user = json!([{"role": "user", "content": "go"}]);
+    let chat = "/v1/chat/completions";
+    let responses = "/v1/responses";
+    let run = json!({"threadId": "t1", "runId": "r1", "tools": [], "context": [], "state": {},
+        "forwardedProps": {}, "messages": [{"id": "m", "role": "user", "content": "go"}]});
+    vec![
+        (
+            "/v1/sessions/s1/send",
+            json!({"message": "go"}),
+            "503",
+            "server_ends",
+        ),
+        (
+            chat,
+            json!({"model": "agent", "messages": user}),
+            "503",
+            "server_ends",
+        ),
+        (
+            chat,
+            json!({"model": "agent", "messages": user, "stream": true}),
+            "200",
+            "\"code\":\"server_ends\"",
+        ),
+        (
+            responses,
+            json!({"model": "agent", "input": "go"}),
+            "503",
+            "server_ends",
+        ),
+        (
+            responses,
+            json!({"model": "agent", "input": "go", "stream": true}),
+            "200",
+            "event: error\n",
+        ),
+        (
+            responses,
+            json!({"model": "agent", "input": "go", "store": false}),
+            "503",
+            "server_ends",
+        ),
+        (
+            responses,
+            json!({"model": "agent", "input": "go", "store": false, "stream": true}),
+            "200",
+            "event: response.failed\n",
+        ),
+        ("/v1/ag-ui/agent", run, "200", "\"code\":\"server_ends\""),
+    ]
+}
+
+#[test]
+fn every_open_request_gets_an_end_after_the_drain() {
+    let pieces = vec![text_delta("one "), text_delta("two")];
+    let model = ModelServer::start_by(
+        move |_| Reply::Gated(pieces.clone(), Gate::new()),
+        Delivery::Whole,
+    )
+    .unwrap();
+    let folder = folder(&[("agent.md", "<config model=\"m\"/>\n")]);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", model.base_url());
+    let mut served = Served::start_with(command, &["agent.md", "--drain", "1s"]);
+    let requests = lasting();
+    let answers = std::thread::scope(|scope| {
+        let opened: Vec<_> = requests
+            .iter()
+            .map(|(path, body, ..)| {
+                let served = &served;
+                scope.spawn(move || served.try_request("POST", path, &[], &body.to_string()))
+            })
+            .collect();
+        wait_until(
+            || "the turns have not begun".to_owned(),
+            || model.received().len() == requests.len(),
+        );
+        let id = i32::try_from(served.child.id()).unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        let answers = opened.into_iter().map(|one| one.join().unwrap());
+        answers.collect::<Vec<_>>()
+    });
+    for ((path, body, status, end), answer) in requests.iter().zip(answers) {
+        let answer = answer.unwrap_or_else(|| panic!("{path} {body}: no answer"));
+        assert_eq!(
+            answer.status.to_string(),
+            *status,
+            "{path} {body}: {answer:?}"
+        );
+        assert!(answer.text.contains(end), "{path} {body}: {answer:?}");
+        if *status == "503" {
+            assert!(answer.head.contains("retry-after: 1\r\n"), "{answer:?}");
+        }
+    }
+    assert_eq!(served.child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_response_that_the_end_of_a_server_cuts_continues_with_the_next_one() {
+    let gate = Gate::new();
+    let pieces = vec![text_delta("one "), text_delta("two"), end_of_stream()];
+    let replies = vec![
+        Reply::Gated(pieces, gate.clone()),
+        Reply::Answer(testkit::Answer::text("two")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", "<config model=\"m\"/>\n")]);
+    let start = || {
+        let mut command = logue(folder.path());
+        command.env("OPENAI_BASE_URL", model.base_url());
+        Served::start_with(command, &["agent.md", "--drain", "1s"])
+    };
+    let served = start();
+    let body = json!({"model": "agent", "input": "go", "stream": true}).to_string();
+    let mut stream = served.events("POST", "/v1/responses", None, &body);
+    let mut events = stream.until("response.output_text.delta");
+    let id = events[0].data["response"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(served.end().status, Some(143));
+    while let Some(event) = stream.next() {
+        events.push(event);
+    }
+    let number = |at: usize| events[at].data["sequence_number"].as_u64().unwrap();
+    let last = events.len() - 1;
+    assert_eq!(events[last].data["code"], "server_ends", "{events:?}");
+    assert_eq!(number(last), number(last - 1), "{events:?}");
+
+    let served = start();
+    let path = format!(
+        "/v1/responses/{id}?stream=true&starting_after={}",
+        number(last)
+    );
+    let mut stream = served.events("GET", &path, None, "");
+    let first = stream.next().unwrap();
+    assert_eq!(
+        first.data["sequence_number"].as_u64(),
+        Some(number(last) + 1)
+    );
+    stream.until("response.completed");
+}

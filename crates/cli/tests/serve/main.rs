@@ -5,6 +5,7 @@
 mod access;
 mod ag_ui;
 mod browser;
+mod cancelled;
 mod client;
 #[cfg(feature = "otlp")]
 mod collector;
@@ -14,12 +15,15 @@ mod cuts;
 mod debug_view;
 mod documented;
 mod draining;
+mod ended_tokens;
 mod erased;
 mod export;
+mod failing_agents;
 mod gateway;
 mod hidden;
 mod history;
 mod hostile;
+mod interface;
 mod kept_responses;
 mod killed;
 mod limits;
@@ -32,6 +36,7 @@ mod prefix;
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod program;
+mod prompt_files;
 mod proxy;
 mod refused;
 mod reload;
@@ -43,6 +48,7 @@ mod silences;
 mod slow_log;
 #[cfg(feature = "otlp")]
 mod spans;
+mod starts;
 mod tokens;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]

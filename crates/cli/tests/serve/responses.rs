@@ -270,3 +270,104 @@ fn a_background_response_survives_the_server() {
     let streamed = &ended.last().unwrap()["response"];
     assert_eq!(*streamed, polled);
 }
+
+#[test]
+fn a_token_that_approves_decides_about_the_response_of_another() {
+    let call = Answer::text("").with_call("c1", "work", "{}");
+    let replies = vec![
+        Reply::Answer(call.clone()),
+        Reply::Answer(Answer::text("worked")),
+        Reply::Answer(call),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT), ("other.md", AGENT)]);
+    let token = |name: &str, scopes: &str, more: &[&str]| {
+        let create = ["serve", "token", "create", name, "--scope", scopes];
+        let ran = crate::program::run(folder.path(), [&create[..], more].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        format!("Bearer {}", ran.stdout.trim())
+    };
+    let sender = token("sender", "read,send", &[]);
+    let other = token("other", "read,send", &[]);
+    let approver = token("approver", "read,approve", &[]);
+    let only = token("only", "approve", &[]);
+    let elsewhere = token("elsewhere", "read,approve", &["--agent", "other"]);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", model.base_url());
+    let rules = ["agent.md", "other.md", "--permission", "work=ask"];
+    let served = Served::start_with(command, &rules);
+    let ask = |method: &str, token: &str, path: &str, body: &Value| {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        served.request(method, path, &[("authorization", token)], &body)
+    };
+    let first = ask(
+        "POST",
+        &sender,
+        PATH,
+        &json!({"model": "agent", "input": "go"}),
+    );
+    assert_eq!(first.status, 200, "{first:?}");
+    let first = first.json();
+    let request = &first["output"].as_array().unwrap().last().unwrap()["id"];
+    let item = json!({"type": "mcp_approval_response", "approve": true,
+        "approval_request_id": request});
+    let decision = |items: Value| json!({"model": "agent", "previous_response_id": first["id"], "input": items});
+    let alone = decision(json!([item]));
+    let code = |answer: &Answered| answer.json()["error"]["code"].as_str().unwrap().to_owned();
+    let refused = ask("POST", &sender, PATH, &alone);
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (403, "scope_missing".to_owned())
+    );
+    assert!(refused.text.contains("`approve`"), "{refused:?}");
+    for token in [&other, &elsewhere] {
+        let hidden = ask("POST", token, PATH, &alone);
+        assert_eq!(hidden.status, 404, "{hidden:?}");
+    }
+    let message = json!({"role": "user", "content": "and more"});
+    for token in [&sender, &approver] {
+        let mixed = ask("POST", token, PATH, &decision(json!([item, message])));
+        assert_eq!(
+            (mixed.status, code(&mixed)),
+            (400, "request_invalid".to_owned())
+        );
+        assert!(mixed.text.contains("send the decision alone"), "{mixed:?}");
+        let sent = ask("POST", &approver, PATH, &decision(json!([message])));
+        assert_eq!(
+            (sent.status, code(&sent)),
+            (403, "scope_missing".to_owned())
+        );
+    }
+    let decided = ask("POST", &approver, PATH, &alone);
+    assert_eq!(decided.status, 200, "{decided:?}");
+    let decided = decided.json();
+    assert_eq!(output_text(&decided), "worked");
+    // The response is the sender's, and the approver may read it.
+    let path = format!("{PATH}/{}", decided["id"].as_str().unwrap());
+    for token in [&sender, &approver] {
+        let read = ask("GET", token, &path, &Value::Null);
+        assert_eq!(read.json()["output"], decided["output"], "{read:?}");
+        let items = ask("GET", token, &format!("{path}/input_items"), &Value::Null);
+        assert_eq!(items.status, 200, "{items:?}");
+    }
+    for token in [&other, &elsewhere] {
+        assert_eq!(ask("GET", token, &path, &Value::Null).status, 404);
+    }
+    assert_eq!(ask("DELETE", &approver, &path, &Value::Null).status, 403);
+    // A scope alone suffices, also for a stream.
+    let next = json!({"model": "agent", "input": "again", "previous_response_id": decided["id"]});
+    let next = ask("POST", &sender, PATH, &next).json();
+    let request = &next["output"].as_array().unwrap().last().unwrap()["id"];
+    let denial = json!({"model": "agent", "stream": true, "input": [{"approve": false,
+        "type": "mcp_approval_response", "approval_request_id": request}]});
+    let denied = ask("POST", &only, PATH, &denial);
+    let denied = events(&denied);
+    assert!(
+        kinds(&denied).contains(&"response.output_item.done"),
+        "{denied:?}"
+    );
+}

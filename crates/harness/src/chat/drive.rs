@@ -72,26 +72,24 @@ impl<E: Send + 'static> Inner<E> {
         };
         fields.mark_written(basis.journalled.fields.keys());
         let mut run = run;
-        let (mut outcome, mode) = match race(run.as_mut(), self.watch(lease)).await {
-            First::One(outcome) => (outcome, None),
+        let (mut outcome, is_cancelled) = match race(run.as_mut(), self.watch(lease)).await {
+            First::One(outcome) => (outcome, false),
             First::Other(Stop::Fenced) => return RunResult::Fenced,
             First::Other(Stop::Cancelled(CancelMode::Interrupt)) => {
                 // What listeners have received becomes history.
                 match race(self.flushed(), run).await {
                     First::One(()) => return RunResult::Cancelled(CancelMode::Interrupt),
-                    First::Other(outcome) => (outcome, Some(CancelMode::Interrupt)),
+                    First::Other(outcome) => (outcome, true),
                 }
             }
             First::Other(Stop::Cancelled(mode)) => return RunResult::Cancelled(mode),
         };
-        match (mode, &outcome) {
-            // The journal could not be written, for example.
-            (Some(mode), RunOutcome::Errored(_)) => RunResult::Cancelled(mode),
-            _ => {
-                fields.finish(&mut outcome);
-                RunResult::Ended(outcome)
-            }
+        // The journal could not be written, for example.
+        if is_cancelled && matches!(outcome, RunOutcome::Errored(_)) {
+            return RunResult::Cancelled(CancelMode::Interrupt);
         }
+        fields.finish(&mut outcome);
+        RunResult::Ended(outcome)
     }
 
     /// Waits until the graph has noted what it has emitted, for a limited time.

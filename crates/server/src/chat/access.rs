@@ -139,7 +139,7 @@ impl fmt::Debug for AccessToken {
 
 /// The tokens of a server.
 pub trait AccessTokens: Send + Sync {
-    /// Returns the current tokens. Called for each request.
+    /// Returns the current tokens. Called for each request, and a few times each second.
     fn tokens(&self) -> Vec<AccessToken>;
 }
 
@@ -199,6 +199,13 @@ impl Caller {
             scopes: token.scopes.clone(),
             agents: token.agents.clone(),
         })
+    }
+
+    /// Returns whether the caller has this token, with its current permissions.
+    pub(crate) fn is_of(&self, token: &AccessToken) -> bool {
+        self.token_hash.as_deref() == Some(&*token.hash)
+            && self.scopes == token.scopes
+            && self.agents == token.agents
     }
 
     /// Adds the address of the connection.

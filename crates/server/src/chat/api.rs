@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use logue_harness::chat::ChatTurnOutcome;
 use logue_harness::store::{SessionInfo, SharedStore, StoreError};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::access::{Caller, TokenScope};
 use super::completions::HistoryIndex;
+use super::drain::has_ended;
 use super::limits::TurnLimits;
 use super::problem::Problem;
-use super::turns::Turns;
+use super::turns::{RunningTurn, Turns};
 
 /// The state of the routes.
 #[derive(Clone)]
@@ -40,6 +42,16 @@ impl Api {
         // A reader may have begun the log anew meanwhile.
         self.turns.hub.remove(session).await?;
         Ok(())
+    }
+
+    /// Waits for the outcome of a turn; `None` if the server ends before it.
+    pub(crate) async fn outcome(&self, turn: RunningTurn) -> Option<ChatTurnOutcome> {
+        let mut shutdown = self.shutdown.clone();
+        tokio::select! {
+            biased;
+            outcome = turn.outcome() => outcome,
+            () = has_ended(&mut shutdown) => None,
+        }
     }
 
     pub(crate) fn store(&self) -> &SharedStore {

@@ -14,6 +14,7 @@ use super::api::{Api, body, require};
 use super::extract::PathOf;
 use super::problem::Problem;
 use super::send::respond;
+use super::session_id::check_new_session;
 use super::turns::TurnOrigin;
 
 #[derive(Default, Deserialize)]
@@ -56,7 +57,7 @@ pub(crate) async fn fork(
         (None, Some(step)) => BranchPoint::Step(step),
         (None, None) => BranchPoint::Latest,
     };
-    let into = new_id(&api, request.into);
+    let into = new_id(&api, request.into)?;
     let now = api.turns.clock.now();
     let branch = fork_session(&**api.store(), &session, &into, point, None, now).await?;
     let body = json!({"session": branch.session, "messages": branch.messages});
@@ -79,7 +80,7 @@ pub(crate) async fn rerun(
     let source = api.turns.host.chat(&session, None).await?;
     let edit = request.edit.as_deref();
     let edit = edit.map(|edit| source.chat.redacted_edit(edit));
-    let into = new_id(&api, request.into);
+    let into = new_id(&api, request.into)?;
     let now = api.turns.clock.now();
     let (store, ids) = (&**api.store(), &*api.turns.ids);
     let (step, edit) = (request.step, edit.as_deref());
@@ -96,8 +97,9 @@ pub(crate) async fn rerun(
     respond(&api, &branch.session, &headers, turn.await?).await
 }
 
-fn new_id(api: &Api, named: Option<String>) -> String {
-    named
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| api.turns.ids.new_id())
+fn new_id(api: &Api, named: Option<String>) -> Result<String, Problem> {
+    match named.filter(|name| !name.is_empty()) {
+        None => Ok(api.turns.ids.new_id()),
+        Some(name) => check_new_session(&name).map(|()| name),
+    }
 }

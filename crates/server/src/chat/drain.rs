@@ -1,5 +1,7 @@
 //! The end of a server: what runs may end, and nothing new begins.
 
+use std::time::Duration;
+
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -28,4 +30,31 @@ fn begins_work(method: &Method, path: &str) -> bool {
     method == Method::POST
         && !path.ends_with("/cancel")
         && !matches!(path, "/v1/login" | "/v1/logout" | "/v1/markdown")
+}
+
+/// The time in which handlers answer themselves at the end of the server.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// Answers a request that still runs when the server ends.
+pub(crate) async fn end_with_server(
+    State(mut shutdown): State<watch::Receiver<bool>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    let ended = async move {
+        has_ended(&mut shutdown).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        () = ended => refused(Problem::server_ends(), &path),
+    }
+}
+
+/// Waits for the end of the server.
+pub(crate) async fn has_ended(shutdown: &mut watch::Receiver<bool>) {
+    // Without a sender, the server has ended.
+    drop(shutdown.wait_for(|is_down| *is_down).await);
 }

@@ -1,7 +1,6 @@
 //! Checks of requests before they reach a route: host, origin and token.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -10,8 +9,9 @@ use axum::response::{IntoResponse as _, Response};
 use logue_harness::Clock;
 use tokio::time::Instant;
 
-use super::access::{AccessToken, AccessTokens, COOKIE, Caller};
+use super::access::{AccessTokens, COOKIE, Caller};
 use super::completions::OpenAiError;
+use super::current_tokens::{CurrentTokens, TokenRead, cut_at};
 use super::extract::single;
 use super::limits::{ClientLimits, RequestLimits, too_many};
 use super::page;
@@ -28,18 +28,16 @@ const FAILURES: u32 = 30;
 pub(crate) struct Guard {
     /// The host names that requests may name.
     hosts: Vec<String>,
-    /// Whether the listener is on this machine only.
-    is_open: bool,
-    tokens: Arc<dyn AccessTokens>,
+    tokens: CurrentTokens,
     clock: Arc<dyn Clock>,
     requests: RequestLimits,
     /// The wrong tokens of each address.
     failures: RateLimit,
-    /// Set by the first token since the start.
-    has_seen_token: AtomicBool,
 }
 
 /// Admits a request and adds its [`Caller`], or refuses it.
+///
+/// The request and its response end when the token of the caller is revoked or expires.
 pub(crate) async fn admit(
     State(guard): State<Arc<Guard>>,
     mut request: Request,
@@ -49,8 +47,14 @@ pub(crate) async fn admit(
     let is_last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let mut response = match guard.caller(&request) {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            let mut response = next.run(request).await;
+            let end = caller.clone().map(|caller| guard.tokens.end_of(caller));
+            request
+                .extensions_mut()
+                .insert(caller.unwrap_or_else(Caller::local));
+            let mut response = match end {
+                None => next.run(request).await,
+                Some(end) => run_until(end, request, next).await,
+            };
             let headers = response.headers_mut();
             for (name, value) in [
                 ("x-content-type-options", "nosniff"),
@@ -68,6 +72,21 @@ pub(crate) async fn admit(
         close(&mut response);
     }
     response
+}
+
+/// Runs a request and sends its response until `end` completes.
+async fn run_until(
+    end: impl Future<Output = ()> + Send + 'static,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut end = Box::pin(end);
+    tokio::select! {
+        biased;
+        response = next.run(request) => cut_at(response, end),
+        () = &mut end => refused(unauthorized(), &path),
+    }
 }
 
 /// Ends the connection after an answer.
@@ -107,30 +126,22 @@ impl Guard {
         clock: Arc<dyn Clock>,
         limits: &ClientLimits,
     ) -> Self {
-        let guard = Self {
+        Self {
             hosts,
-            is_open,
-            tokens,
+            tokens: CurrentTokens::new(tokens, Arc::clone(&clock), is_open),
             clock,
             requests: RequestLimits::new(limits),
             failures: RateLimit::per_minute(FAILURES),
-            has_seen_token: AtomicBool::new(false),
-        };
-        guard.current_tokens();
-        guard
-    }
-
-    /// Returns the tokens, and notes that there are some.
-    fn current_tokens(&self) -> Vec<AccessToken> {
-        let tokens = self.tokens.tokens();
-        if tokens.iter().any(|token| !token.hash.is_empty()) {
-            self.has_seen_token.store(true, Ordering::Relaxed);
         }
-        tokens
     }
 
-    /// Returns the caller of a request that may reach its route.
-    fn caller(&self, request: &Request) -> Result<Caller, Problem> {
+    /// Reads the tokens without end, so that requests end with their tokens.
+    pub(crate) async fn watch_tokens(&self) {
+        self.tokens.watch().await;
+    }
+
+    /// Returns the caller of a permitted request; `None` for a public path.
+    fn caller(&self, request: &Request) -> Result<Option<Caller>, Problem> {
         let headers = request.headers();
         let (method, path) = (request.method(), request.uri().path());
         let remote = request.extensions().get::<Remote>().copied();
@@ -172,11 +183,11 @@ impl Guard {
             ));
         }
         if is_public(path) {
-            return Ok(Caller::local());
+            return Ok(None);
         }
         let caller = self.known_caller(method, headers, remote)?.at(remote);
         self.requests.count(&caller)?;
-        Ok(caller)
+        Ok(Some(caller))
     }
 
     /// Returns the caller by its token or cookie.
@@ -186,9 +197,7 @@ impl Guard {
         headers: &HeaderMap,
         remote: Option<Remote>,
     ) -> Result<Caller, Problem> {
-        let tokens = self.current_tokens();
-        let is_open =
-            self.is_open && tokens.is_empty() && !self.has_seen_token.load(Ordering::Relaxed);
+        let TokenRead { tokens, is_open } = self.tokens.read();
         // Clients of OpenAI always send a key.
         if let Some(secret) = bearer(headers)?.filter(|_| !is_open) {
             let caller = Caller::of_token(&tokens, secret, self.clock.now());

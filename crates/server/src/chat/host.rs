@@ -54,6 +54,20 @@ impl AgentInfo {
     }
 }
 
+/// A turn that failed, without its contents.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TurnFailure<'a> {
+    /// The stable code.
+    pub code: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// The session; `None` if nothing is kept of the turn.
+    pub session: Option<&'a str>,
+    /// The status of the model server's answer, if it caused the failure.
+    pub status: Option<u16>,
+}
+
 /// The chat of a session, ready for one turn.
 #[derive(Debug)]
 pub struct SessionChat {
@@ -91,6 +105,11 @@ pub trait ChatHost: Send + Sync {
     /// Returns the connection of spans with traces of other programs, if spans are exported.
     fn traces(&self) -> Option<&dyn TraceContexts> {
         None
+    }
+
+    /// Reports a turn of this server that failed, for example in a log. It must not block.
+    fn turn_failed(&self, failure: &TurnFailure<'_>) {
+        let _ = failure;
     }
 
     /// Returns messages as a text.

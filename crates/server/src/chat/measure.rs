@@ -95,6 +95,8 @@ pub(crate) struct TurnMeter {
     agent: String,
     span: TurnSpan,
     requested: Instant,
+    /// The status of the model server's answer that failed the turn.
+    status: Option<u16>,
     /// Whether the turn is this server's, and no repetition of an earlier one.
     has_begun: bool,
     has_text: bool,
@@ -109,6 +111,7 @@ impl TurnMeter {
             agent: agent.to_owned(),
             span,
             requested: Instant::now(),
+            status: None,
             has_begun: false,
             has_text: false,
             has_ended: false,
@@ -147,6 +150,12 @@ impl TurnMeter {
             } => self.turn_event(event),
             ChatEvent::Outcome(outcome) => {
                 self.span.ended(outcome);
+                if let ChatTurnOutcome::Errored(turn) = &**outcome
+                    && self.has_begun
+                    && !self.has_ended
+                {
+                    self.span.failed(&self.agent, self.status, turn);
+                }
                 self.end(match **outcome {
                     ChatTurnOutcome::Completed(_) => "completed",
                     ChatTurnOutcome::Suspended(_) => "suspended",
@@ -174,8 +183,14 @@ impl TurnMeter {
                     self.measures.registry.add(&TOKENS, &labels, count);
                 }
             }
-            // The text of an agent is not shown.
-            TurnEvent::OfAgent { event, .. } if !matches!(**event, TurnEvent::Delta(_)) => {
+            TurnEvent::RequestFailed { status } => self.status = *status,
+            // The text of an agent is not shown, and its failure is not that of the turn.
+            TurnEvent::OfAgent { event, .. }
+                if !matches!(
+                    **event,
+                    TurnEvent::Delta(_) | TurnEvent::RequestFailed { .. }
+                ) =>
+            {
                 self.turn_event(event);
             }
             _ => {}

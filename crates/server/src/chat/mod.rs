@@ -1,5 +1,6 @@
 //! Chats over HTTP: sessions, events, decisions, and an OpenAI-compatible endpoint.
 
+mod accept;
 pub(crate) mod access;
 mod ag_ui;
 mod agents;
@@ -7,7 +8,8 @@ pub(crate) mod api;
 pub(crate) mod bodies;
 mod branches;
 pub(crate) mod completions;
-mod drain;
+mod current_tokens;
+pub(crate) mod drain;
 mod events;
 mod extract;
 pub(crate) mod guard;
@@ -23,7 +25,6 @@ mod page;
 mod parameters;
 mod prefix;
 pub(crate) mod problem;
-mod public_error;
 mod rate;
 pub(crate) mod remote;
 mod responses;
@@ -31,6 +32,7 @@ mod route_table;
 mod routes;
 mod send;
 pub(crate) mod server;
+mod session_id;
 mod sessions;
 mod signals;
 pub(crate) mod sse;
@@ -45,7 +47,7 @@ mod turns;
 mod visible;
 
 pub use access::{AccessToken, AccessTokens, TokenScope};
-pub use host::{AgentInfo, ChatHost, ExportForm, PromptFault, SessionChat};
+pub use host::{AgentInfo, ChatHost, ExportForm, PromptFault, SessionChat, TurnFailure};
 pub use limits::ClientLimits;
 pub use parameters::TurnParameters;
 pub use server::{ChatServer, ChatServerOptions};

@@ -1,5 +1,6 @@
 //! Outcomes of the store that are not yet in the log of events.
 
+use logue_agent::public_detail;
 use logue_harness::chat::ChatTurnOutcome;
 use logue_harness::events::{EventBatch, LogPosition};
 use logue_harness::store::{OutcomeKind, Store, StoreError, StoredOutcome};
@@ -10,7 +11,6 @@ use std::sync::Arc;
 
 use super::hub::SessionHub;
 use super::limits::HeldPermits;
-use super::public_error::public_detail;
 use super::turn_events::event_text;
 use super::visible::{visible_json, visible_waiting};
 

@@ -2,14 +2,13 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use logue_agent::HostError;
+use logue_agent::{HostError, public_detail};
 use logue_harness::ErrorBucket;
 use logue_harness::chat::{BranchError, ErroredTurn, RetryError, SignalError};
 use logue_harness::store::StoreError;
 use serde_json::{Value, json};
 
 use super::access::TokenScope;
-use super::public_error::public_detail;
 use crate::metrics::ProblemCode;
 
 /// The seconds after which a client may try again if nothing else is known.
@@ -63,7 +62,7 @@ impl Problem {
 
     /// Returns the problem of a request that the end of the server cuts off.
     pub(crate) fn server_ends() -> Self {
-        let detail = "the server ends; what it accepted is stored, and continues with the next one";
+        let detail = "the server ends; what a session accepted is stored, and continues with the next server";
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_ends", detail);
         problem.retry_after = Some(RETRY_SECONDS);
         problem

@@ -34,6 +34,7 @@ fn table() -> RouteTable {
         .get("/docs", openapi::docs)
         .get("/v1/agents", agents::list)
         .get("/v1/models", completions::models)
+        .get("/v1/models/{model}", completions::model)
         .post("/v1/ag-ui/{agent}", ag_ui::run)
         .post("/v1/chat/completions", completions::create)
         .get("/v1/sessions", sessions::list)

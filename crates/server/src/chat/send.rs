@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use logue_harness::chat::{BusyPolicy, ChatTurnOutcome, PausedPolicy, SendOptions};
@@ -11,12 +11,14 @@ use logue_message::{ChatMessage, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::accept::accepts_events;
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::{PathOf, single};
 use super::limits::TurnPermit;
 use super::outcomes::outcome_json;
 use super::problem::Problem;
+use super::session_id::check_new_session;
 use super::sse::{EventId, EventReader, EventScope};
 use super::turns::{RunningTurn, TurnOrigin};
 
@@ -129,10 +131,10 @@ async fn agent_of(
     session: &str,
     named: Option<String>,
 ) -> Result<(String, bool), Problem> {
-    if session.is_empty() {
-        return Err(Problem::invalid("the session id is empty"));
-    }
     let known = api.known_session(caller, session).await?;
+    if known.is_none() {
+        check_new_session(session)?;
+    }
     let agent = match (known, named) {
         (Some((_, own)), Some(named)) if own != named => {
             let detail = format!("session `{session}` belongs to the agent `{own}`");
@@ -241,7 +243,7 @@ pub(crate) async fn respond(
         }
     }
     let entry = turn.entry;
-    let Some(outcome) = turn.outcome().await else {
+    let Some(outcome) = api.outcome(turn).await else {
         return Err(Problem::server_ends());
     };
     let status = match &outcome {
@@ -253,13 +255,6 @@ pub(crate) async fn respond(
     body["session"] = json!(session);
     body["turn"] = json!(entry);
     Ok((status, Json(body)).into_response())
-}
-
-/// Returns whether a client asks for a stream of events.
-pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter();
-    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
-    accepted.any(|value| value.contains("text/event-stream"))
 }
 
 /// `POST /v1/sessions/{session}/cancel`

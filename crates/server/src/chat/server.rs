@@ -18,11 +18,12 @@ use logue_harness::Clock;
 use logue_harness::events::EventLog;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use super::access::AccessTokens;
 use super::api::Api;
 use super::bodies::{BodyLimits, read_body};
-use super::drain::refuse_new_work;
+use super::drain::{end_with_server, refuse_new_work};
 use super::guard::{Guard, admit};
 use super::host::ChatHost;
 use super::hub::SessionHub;
@@ -38,6 +39,9 @@ use crate::metrics::count_request;
 
 /// The size limit of the head of a request, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
+
+/// The time after [`ChatServerOptions::drain`] in which received text is saved and clients are answered.
+pub(crate) const AFTER_DRAIN: Duration = Duration::from_millis(800);
 
 /// Limits of a chat server.
 #[derive(Clone, Debug)]
@@ -198,28 +202,28 @@ impl ChatServer {
             draining: draining.clone(),
             limits: TurnLimits::new(self.options.limits.clone()),
             histories: self.options.continues_conversations.then(Arc::default),
-            shutdown,
+            shutdown: shutdown.clone(),
             has_debug_view: self.options.debug_view,
         };
         let limits = BodyLimits {
             bytes: self.options.max_body_bytes,
             time: self.options.body_timeout,
         };
+        let guard = guard(address, &self.options, &self.tokens, &self.turns.clock);
         let router = routes(api)
+            .layer(from_fn_with_state(shutdown, end_with_server))
             .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(self.options.max_body_bytes))
             .layer(from_fn_with_state(limits, read_body))
             .layer(from_fn_with_state(draining, refuse_new_work))
-            .layer(from_fn_with_state(
-                guard(address, &self.options, &self.tokens, &self.turns.clock),
-                admit,
-            ))
+            .layer(from_fn_with_state(Arc::clone(&guard), admit))
             .layer(from_fn_with_state(
                 self.turns.measures.registry().clone(),
                 count_request,
             ));
         let supervisor = Supervisor::new(Arc::clone(&self.turns), self.options.event_age);
         let supervisor = tokio::spawn(supervisor.run());
+        let tokens = tokio::spawn(async move { guard.watch_tokens().await });
         let open = Connections::new(&self.options);
         tokio::select! {
             () = open.accept(&listener, &router) => {}
@@ -233,12 +237,15 @@ impl ChatServer {
             () = open.accept(&listener, &router) => false,
         };
         drop(listener);
+        let end = Instant::now() + AFTER_DRAIN;
         if !is_drained {
-            self.turns.save_parts(Duration::from_secs(2)).await;
+            self.turns.save_parts(AFTER_DRAIN / 2).await;
         }
         // Streams end when their turns have ended.
         ends.send_replace(true);
-        open.close(Duration::from_secs(2)).await;
+        let rest = end.saturating_duration_since(Instant::now());
+        open.close(rest).await;
+        tokens.abort();
         Ok(())
     }
 }

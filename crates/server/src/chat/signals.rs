@@ -156,7 +156,7 @@ pub(crate) async fn find(api: &Api, caller: &Caller, signal: &str) -> Result<Sus
 }
 
 /// Returns the problem of a signal that no turn of the caller waits for.
-pub(crate) fn unknown_signal(signal: &str) -> Problem {
+fn unknown_signal(signal: &str) -> Problem {
     let detail = format!("no turn waits for the signal `{signal}`");
     Problem::new(StatusCode::NOT_FOUND, "signal_not_found", detail)
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use logue_agent::AgentSpan;
 use logue_harness::Clock;
-use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::chat::{ChatTurnOutcome, ErroredTurn};
 use logue_harness::store::{Store, StoreError};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 use tracing::Span;
 
-use super::host::ChatHost;
+use super::host::{ChatHost, TurnFailure};
 use super::trace_context::{TraceContext, TraceContexts, current_trace};
 use super::visible::visible_message;
 
@@ -21,6 +21,8 @@ const TRACES: &str = "traces";
 pub(crate) struct TurnSpan {
     host: Arc<dyn ChatHost>,
     span: AgentSpan,
+    /// The session; `None` if nothing is kept of the turn.
+    session: Option<String>,
 }
 
 impl TurnSpan {
@@ -33,6 +35,7 @@ impl TurnSpan {
         Self {
             host: Arc::clone(host),
             span,
+            session: session.map(str::to_owned),
         }
     }
 
@@ -56,6 +59,19 @@ impl TurnSpan {
             let visible = outcome.messages().iter().filter_map(visible_message);
             let visible: Vec<ChatMessage> = visible.collect();
             self.span.record_output(&visible);
+        }
+    }
+
+    /// Reports a failed turn of an agent.
+    pub(crate) fn failed(&self, agent: &str, status: Option<u16>, turn: &ErroredTurn) {
+        // A cancelled turn has not failed.
+        if turn.error_category != "turn_cancelled" {
+            self.host.turn_failed(&TurnFailure {
+                code: &turn.error_category,
+                agent,
+                session: self.session.as_deref(),
+                status,
+            });
         }
     }
 

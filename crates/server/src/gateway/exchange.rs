@@ -11,22 +11,25 @@ use logue_model::{
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
 
-use super::problem::upstream_problem;
+use super::problem::{ends, upstream_problem};
 use super::request::GatewayRequest;
 use super::state::Gateway;
 use super::tools::InvalidCall;
 use crate::chat::access::Caller;
+use crate::chat::drain::has_ended;
 use crate::chat::limits::TurnPermit;
 use crate::chat::problem::Problem;
 use crate::chat::trace_context::{carried, current_trace};
 
-/// The text between what two attempts have said.
-const SEPARATOR: &str = "\n\n";
+/// The text between two messages of the model, and between two attempts.
+pub(super) const SEPARATOR: &str = "\n\n";
 
 /// A part of an answer.
 #[derive(Debug)]
 pub(super) enum Part {
     Reasoning(String),
+    /// The text so far and the next one are two messages of the model.
+    Between,
     /// Visible text, with the log probabilities of its tokens if they are requested and known.
     Text(String, Vec<TokenLogprob>),
     /// A whole call, whose arguments are checked.
@@ -82,6 +85,7 @@ pub(super) fn start(
     // The provider limits the size of a response.
     let (sender, parts) = mpsc::unbounded_channel();
     let gateway = Arc::clone(gateway);
+    let mut cut = gateway.cut.clone();
     let exchange = async move {
         let exchange = Exchange {
             gateway: &gateway,
@@ -90,6 +94,7 @@ pub(super) fn start(
         let end = tokio::select! {
             end = exchange.run(&sender) => Some(end),
             () = sender.closed() => None,
+            () = has_ended(&mut cut) => Some(Err(ends())),
         };
         drop(permit);
         match end {
@@ -201,10 +206,19 @@ impl Exchange<'_> {
         let request = self.request.model_request(&self.gateway.model, messages);
         let metrics = &self.gateway.metrics;
         let mut logprobs = Vec::new();
+        let mut has_ended = false;
         let mut handler = |event: ModelEvent| {
             let part = match event {
                 ModelEvent::TextLogprobs(tokens) => return logprobs.extend(tokens),
+                ModelEvent::TextEnd => {
+                    has_ended = true;
+                    return;
+                }
                 ModelEvent::Text(text) => {
+                    if std::mem::take(&mut has_ended) && reported.text == Position::Within {
+                        // The client may be gone.
+                        drop(out.send(Part::Between));
+                    }
                     Part::Text(reported.text.piece(text), std::mem::take(&mut logprobs))
                 }
                 ModelEvent::Reasoning(text) => Part::Reasoning(reported.reasoning.piece(text)),

@@ -1,6 +1,7 @@
 //! The gateway: its listener, its state and its end.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
@@ -10,6 +11,7 @@ use logue_harness::Clock;
 use logue_model::{Provider, StructuredProvider};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use super::limits::GatewayOptions;
 use super::metrics::GatewayMetrics;
@@ -19,7 +21,7 @@ use crate::chat::access::AccessTokens;
 use crate::chat::bodies::{BodyLimits, read_body};
 use crate::chat::guard::admit;
 use crate::chat::limits::TurnLimits;
-use crate::chat::server::{Connections, guard};
+use crate::chat::server::{AFTER_DRAIN, Connections, guard};
 use crate::chat::trace_context::carry_trace;
 use crate::metrics::count_request;
 
@@ -67,7 +69,7 @@ impl GatewayServer {
     /// Serves clients until `end` completes, and then until running requests have ended.
     ///
     /// Requests that have not ended after [`ChatServerOptions::drain`](crate::ChatServerOptions::drain)
-    /// are cut.
+    /// are answered with `server_ends`.
     ///
     /// # Errors
     /// Returns an error if the address of the listener is unknown.
@@ -79,6 +81,7 @@ impl GatewayServer {
         let address = listener.local_addr()?;
         let limits = &self.options.listener;
         let (ends, shutdown) = watch::channel(false);
+        let (cuts, cut) = watch::channel(false);
         let guard = guard(address, limits, &self.tokens, &self.clock);
         let gateway = Gateway {
             provider: StructuredProvider::new(self.provider),
@@ -90,6 +93,7 @@ impl GatewayServer {
             free: Arc::new(Semaphore::new(self.options.max_requests)),
             limits: TurnLimits::new(limits.limits.clone()),
             shutdown,
+            cut,
         };
         let registry = Arc::clone(gateway.metrics.registry());
         let body = BodyLimits {
@@ -100,8 +104,9 @@ impl GatewayServer {
             .layer(from_fn(carry_trace))
             .layer(DefaultBodyLimit::max(limits.max_body_bytes))
             .layer(from_fn_with_state(body, read_body))
-            .layer(from_fn_with_state(guard, admit))
+            .layer(from_fn_with_state(Arc::clone(&guard), admit))
             .layer(from_fn_with_state(registry, count_request));
+        let tokens = tokio::spawn(async move { guard.watch_tokens().await });
         let open = Connections::new(limits);
         tokio::select! {
             () = open.accept(&listener, &router) => {}
@@ -109,7 +114,13 @@ impl GatewayServer {
         }
         drop(listener);
         ends.send_replace(true);
-        open.close(limits.drain).await;
+        let mut closed = pin!(open.close(limits.drain + AFTER_DRAIN));
+        let is_closed = timeout(limits.drain, closed.as_mut()).await.is_ok();
+        if !is_closed {
+            cuts.send_replace(true);
+            closed.await;
+        }
+        tokens.abort();
         Ok(())
     }
 }

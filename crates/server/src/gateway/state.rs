@@ -27,6 +27,8 @@ pub(crate) struct Gateway {
     pub(super) limits: Arc<TurnLimits>,
     /// Becomes true at the end of the server.
     pub(super) shutdown: watch::Receiver<bool>,
+    /// Becomes true when requests that still run end.
+    pub(super) cut: watch::Receiver<bool>,
 }
 
 /// Refuses another model than the gateway's.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use super::exchange::{AnswerEnd, Part};
+use super::exchange::{AnswerEnd, Part, SEPARATOR};
 use super::logprobs::tokens_json;
 use super::problem::ends;
 use super::request::ReasoningField;
@@ -57,6 +57,7 @@ impl WholeAnswer {
                     text.push_str(&piece);
                     logprobs.extend(tokens);
                 }
+                Part::Between => text.push_str(SEPARATOR),
                 Part::Reasoning(piece) => reasoning.push_str(&piece),
                 Part::Call {
                     id,
@@ -196,6 +197,7 @@ impl ChunkWriter {
                 chunk["choices"][0]["logprobs"] = self.answer.logprobs(&tokens);
                 return data(&chunk);
             }
+            Some(Part::Between) => json!({ "content": SEPARATOR }),
             Some(Part::Reasoning(text)) => match self.answer.reasoning.name() {
                 Some(field) => json!({ field: text }),
                 None => return String::new(),

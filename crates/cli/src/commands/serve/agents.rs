@@ -1,5 +1,6 @@
 //! The agents of a server: its prompts, with the settings of the command.
 
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +10,11 @@ use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use logue_model::SamplingSettings;
-use logue_server::{AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnParameters};
-use logue_source::escape_line;
+use logue_server::{
+    AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnFailure, TurnParameters,
+};
+use logue_source::{escape_line, quote_word};
+use logue_tools::HiddenFiles;
 use openchatml::Dialect;
 use serde_json::{Value, json};
 
@@ -42,6 +46,8 @@ pub(super) struct ServedAgents {
     /// The states of sessions between their turns.
     states: Arc<StateCache>,
     catalog: Catalog,
+    /// The prompts, which no tool of a turn reads.
+    hidden: HiddenFiles,
 }
 
 impl ServedAgents {
@@ -62,6 +68,7 @@ impl ServedAgents {
             store,
             states: Arc::new(StateCache::new(STATES).with_max_bytes(STATE_BYTES)),
             catalog,
+            hidden: HiddenFiles::default(),
         })
     }
 
@@ -83,7 +90,7 @@ impl ServedAgents {
             let fault = self.catalog.checked(&candidate, checked);
             if let Some(fault) = fault {
                 if candidate.is_named(&self.arguments.paths) {
-                    return Err(fault.into_error());
+                    return Err(self.shown(fault.into_error()));
                 }
                 faults.push((candidate.name, fault));
             }
@@ -91,12 +98,39 @@ impl ServedAgents {
         if faults.len() == self.catalog.agents().len()
             && let Some((_, fault)) = faults.pop()
         {
-            return Err(fault.into_error());
+            return Err(self.shown(fault.into_error()));
         }
         for (name, fault) in faults {
-            report(&name, &fault);
+            self.report(&name, fault);
         }
         Ok(())
+    }
+
+    /// Returns whether reports quote nothing of prompts, as they may be collected in a log.
+    fn hides_sources(&self) -> bool {
+        !self.arguments.debug_view && !io::stderr().is_terminal()
+    }
+
+    fn shown(&self, error: CliError) -> CliError {
+        if self.hides_sources() {
+            error.without_sources()
+        } else {
+            error
+        }
+    }
+
+    /// Reports the error of an agent on standard error.
+    fn report(&self, name: &str, fault: AgentFault) {
+        let effect = if fault.serves_earlier {
+            "its earlier version is still served"
+        } else {
+            "it is not served"
+        };
+        let name = escape_line(name);
+        let report = self.shown(fault.into_error()).text();
+        print_error(&format!(
+            "{report}note: agent `{name}` has errors: {effect}\n"
+        ));
     }
 
     /// Searches the directories until the future is dropped, and checks what has changed.
@@ -123,7 +157,7 @@ impl ServedAgents {
                 tokio::spawn(async move {
                     let checked = host.prepared_once(&candidate).await;
                     if let Some(fault) = host.catalog.checked(&candidate, checked) {
-                        report(&candidate.name, &fault);
+                        host.report(&candidate.name, fault);
                     }
                 });
             }
@@ -133,7 +167,8 @@ impl ServedAgents {
     /// Prepares an agent over an empty store.
     async fn prepared_once(&self, candidate: &Candidate) -> Result<(), CliError> {
         let version = candidate.version.clone()?;
-        let output = Arc::new(Output::new(false));
+        self.hidden.hide(&version.file);
+        let output = Arc::new(Output::of_check(self.hides_sources()));
         let store: SharedStore = Arc::new(logue_harness::store::MemoryStore::new());
         let agent = self.agent("check", None, Some(&version), true)?;
         let checked = agent.chat(store, "check", &self.command(&output)).await;
@@ -165,7 +200,8 @@ impl ServedAgents {
 
     fn served(&self, agent: Agent) -> Agent {
         let model = self.arguments.model_args.model.as_deref();
-        agent.served_with(model, &self.arguments.permissions)
+        let agent = agent.served_with(model, &self.arguments.permissions);
+        agent.with_hidden(self.hidden.clone())
     }
 
     fn command<'a>(&'a self, output: &'a Arc<Output>) -> SessionCommand<'a> {
@@ -293,6 +329,10 @@ impl ChatHost for ServedAgents {
         telemetry::contexts()
     }
 
+    fn turn_failed(&self, failure: &TurnFailure<'_>) {
+        print_error(&failure_line(failure));
+    }
+
     fn agent_of(&self, session: &SessionInfo) -> Option<String> {
         if file_of(&session.session).is_some() {
             return None;
@@ -360,18 +400,26 @@ fn limited(agent: Agent, parameters: TurnParameters) -> Agent {
     agent.with_limits(parameters.response_schema, limits)
 }
 
-/// Reports the error of an agent on standard error.
-fn report(name: &str, fault: &AgentFault) {
-    let effect = if fault.serves_earlier {
-        "its earlier version is still served"
-    } else {
-        "it is not served"
-    };
-    let name = escape_line(name);
-    print_error(&format!(
-        "{}note: agent `{name}` has errors: {effect}\n",
-        fault.error.text()
-    ));
+/// Returns the line about a failed turn, which contains nothing of the conversation.
+fn failure_line(failure: &TurnFailure<'_>) -> String {
+    let mut line = format!(
+        "turn failed: {} agent={}",
+        failure.code,
+        quoted(failure.agent)
+    );
+    if let Some(session) = failure.session {
+        line.push_str(&format!(" session={}", quoted(session)));
+    }
+    if let Some(status) = failure.status {
+        line.push_str(&format!(" status={status}"));
+    }
+    line.push('\n');
+    line
+}
+
+/// Returns a name as one word of a line.
+fn quoted(name: &str) -> String {
+    quote_word(&escape_line(name))
 }
 
 fn agent_repeated((one, other): &Repeated) -> CliError {

@@ -13,6 +13,9 @@ use crate::setup::store::new_id;
 use crate::setup::token_file::TokenFile;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
+/// The longest name of a token, in bytes.
+const MAX_NAME: usize = 255;
+
 pub(super) fn token(command: &TokenCommand) -> Result<Exit, CliError> {
     match command {
         TokenCommand::Create(arguments) => create(arguments),
@@ -22,6 +25,7 @@ pub(super) fn token(command: &TokenCommand) -> Result<Exit, CliError> {
 }
 
 fn create(arguments: &TokenCreateArgs) -> Result<Exit, CliError> {
+    check_name(&arguments.name)?;
     let has = |scope| arguments.scope.contains(&scope);
     if has(TokenScope::Send) && has(TokenScope::Approve) {
         let message = "one token cannot both send and approve";
@@ -50,6 +54,18 @@ fn create(arguments: &TokenCreateArgs) -> Result<Exit, CliError> {
     ignore_broken_pipe(print(&format!("{secret}\n")))?;
     print_error("the token is shown once; only its hash is stored\n");
     Ok(Exit::Done)
+}
+
+/// Refuses a name that a line of a log could not show.
+fn check_name(name: &str) -> Result<(), CliError> {
+    let is_valid =
+        !name.trim().is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control);
+    if is_valid {
+        return Ok(());
+    }
+    let message = format!("invalid token name `{}`", escape_line(name));
+    let help = format!("use 1 to {MAX_NAME} bytes without control characters");
+    Err(CliError::new(Exit::Usage, "usage", message).with_help(help))
 }
 
 fn list(arguments: &TokenListArgs) -> Result<Exit, CliError> {

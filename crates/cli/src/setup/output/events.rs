@@ -29,6 +29,8 @@ pub(super) fn json_event(event: TurnEvent) -> Option<Value> {
         }
         TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
+        TurnEvent::ToolFailed { call, diagnostic } => json!({"event": "tool.failed",
+                "call_id": call.id, "name": call.name, "diagnostic": diagnostic}),
         TurnEvent::ToolEnded { call, ok, text, .. } => json!({"event": "tool.result",
                 "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
         // The text of an agent is not shown to the user.

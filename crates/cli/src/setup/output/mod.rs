@@ -66,6 +66,8 @@ pub(crate) struct Output {
     state: Mutex<State>,
     /// Stops the turn of the command.
     stop: TurnStop,
+    /// Whether warnings of a prompt are printed without its text.
+    hides_sources: bool,
     /// The log of agents whose error is reported at the end.
     agents: OnceLock<Arc<AgentLog>>,
 }
@@ -150,8 +152,22 @@ impl Output {
             begun: Instant::now(),
             state: Mutex::default(),
             stop: TurnStop::new(),
+            hides_sources: false,
             agents: OnceLock::new(),
         }
+    }
+
+    /// Creates the output of a server's checks, which may hide the text of prompts.
+    pub(crate) fn of_check(hides_sources: bool) -> Self {
+        Self {
+            hides_sources,
+            ..Self::new(false)
+        }
+    }
+
+    /// Returns whether warnings of a prompt are printed without its text.
+    pub(crate) const fn hides_sources(&self) -> bool {
+        self.hides_sources
     }
 
     /// Creates the output of a server's turns, without print and questions.
@@ -618,6 +634,15 @@ impl Output {
                 let id = call.id.clone();
                 self.state().running.insert(id, Instant::now());
                 self.busy(&described(&call));
+            }
+            TurnEvent::ToolFailed { call, diagnostic } => {
+                self.clear_spinner();
+                self.end_line();
+                print_error(&format!(
+                    "warning: `{}` failed: {}\n",
+                    escape_line(&call.name),
+                    escape_line(&on_one_line(&diagnostic))
+                ));
             }
             TurnEvent::ToolEnded {
                 call,

@@ -197,3 +197,68 @@ fn a_key_is_accepted_where_no_token_is_required() {
     assert_eq!(served.get("/healthz").text, "ok\n");
     assert_eq!(served.get("/readyz").text, "ready\n");
 }
+
+/// The output of a model as a server sends it that returns text alone.
+fn text_reply(text: &str) -> Reply {
+    let pieces = text
+        .split_inclusive('>')
+        .map(|piece| (Vec::new(), piece.to_owned()));
+    Reply::Completion(testkit::Completion::new(
+        testkit::Wire::Plain,
+        pieces.collect(),
+    ))
+}
+
+#[test]
+fn text_with_a_control_token_is_read_as_the_library_reads_it() {
+    // Without a channel the text is reasoning, which clients never take for an answer.
+    for (output, text, reasoning) in [
+        ("<|message|>bare", "", "bare"),
+        (
+            "<|start|>assistant<|message|>hi there<|end|>",
+            "",
+            "hi there",
+        ),
+        ("<|channel|>final", "", ""),
+        ("<|constrain|>json<|message|>{\"a\": 1}", "", "{\"a\": 1}"),
+        ("<|channel|>final<|message|>It shines.", "It shines.", ""),
+    ] {
+        let ids = ModelServer::start(vec![reply(output)], Delivery::Whole).unwrap();
+        let texts = ModelServer::start(vec![text_reply(output)], Delivery::Whole).unwrap();
+        let folder = folder(&[]);
+        for model in [&ids, &texts] {
+            let served = gateway(folder.path(), &model.base_url(), &[]);
+            let read = Read::both(&served, &body(&json!([user("light")]), &json!({})));
+            assert_eq!(
+                (read.text.as_str(), read.reasoning.as_str()),
+                (text, reasoning),
+                "{output}"
+            );
+        }
+    }
+    let model = ModelServer::start(vec![text_reply("It shines.")], Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let served = gateway(folder.path(), &model.base_url(), &[]);
+    let refused = served.post(PATH, &body(&json!([user("light")]), &json!({})));
+    assert_eq!(refused.status, 502, "{refused:?}");
+}
+
+#[test]
+fn a_preamble_and_an_answer_are_separated() {
+    let output = "<|channel|>commentary<|message|>I look.<|end|>\
+        <|start|>assistant<|channel|>final<|message|>It shines.<|return|>";
+    for reply in [reply(output), text_reply(output)] {
+        let model = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+        let folder = folder(&[]);
+        let served = gateway(folder.path(), &model.base_url(), &[]);
+        let read = Read::both(&served, &body(&json!([user("light")]), &json!({})));
+        assert_eq!(read.text, "I look.\n\nIt shines.");
+        let request = json!({"model": super::MODEL, "input": "light"});
+        let response = served.post("/v1/responses", &request).json();
+        let items = response["output"].as_array().unwrap().iter();
+        let texts: Vec<&str> = items
+            .filter_map(|item| item["content"][0]["text"].as_str())
+            .collect();
+        assert_eq!(texts, ["I look.", "It shines."], "{response}");
+    }
+}

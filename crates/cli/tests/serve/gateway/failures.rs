@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 use testkit::{Delivery, Gate, ModelServer, Reply, Stall, StallingServer};
 
@@ -173,4 +175,34 @@ fn a_large_body_is_refused() {
         "{answer}"
     );
     assert_eq!(model.received().len(), 0);
+}
+
+#[test]
+fn requests_that_outlast_the_drain_get_an_end() {
+    let model = ModelServer::start(vec![Reply::Silent], Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let mut served = gateway(folder.path(), &model.base_url(), &["--drain", "1s"]);
+    let request = |is_stream: bool| {
+        let more = json!({ "stream": is_stream });
+        body(&json!([user("light")]), &more).to_string()
+    };
+    let answers = std::thread::scope(|scope| {
+        let opened = [false, true].map(|is_stream| {
+            let (served, text) = (&served, request(is_stream));
+            scope.spawn(move || served.try_request("POST", PATH, &[], &text))
+        });
+        wait_until(
+            || "the requests have not begun".to_owned(),
+            || model.received().len() == opened.len(),
+        );
+        let id = i32::try_from(served.child.id()).unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        opened.map(|one| one.join().unwrap().unwrap())
+    });
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [503, 200]);
+    for answer in answers {
+        assert!(answer.text.contains("server_ends"), "{answer:?}");
+        assert!(!answer.text.contains("[DONE]"), "{answer:?}");
+    }
+    assert_eq!(served.child.wait().unwrap().code(), Some(143));
 }

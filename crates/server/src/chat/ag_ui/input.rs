@@ -76,8 +76,9 @@ impl RunInput {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Problem> {
         let body: Body = serde_json::from_slice(bytes)
             .map_err(|error| Problem::invalid(format!("invalid run input: {error}")))?;
-        if body.thread_id.is_empty() {
-            return Err(Problem::invalid("`threadId` is empty"));
+        for (at, message) in body.messages.iter().enumerate() {
+            check_role(message)
+                .map_err(|cause| Problem::invalid(format!("messages[{at}]: {cause}")))?;
         }
         if body.run_id.is_empty() || body.run_id.len() > MAX_RUN {
             return Err(Problem::invalid(format!(
@@ -102,6 +103,26 @@ impl RunInput {
             earlier,
             ignored,
         })
+    }
+}
+
+/// Refuses a message whose role the protocol does not have.
+///
+/// As the last message, it would turn the run into one that only reads.
+fn check_role(message: &Value) -> Result<(), String> {
+    const ROLES: [&str; 7] = [
+        "activity",
+        "assistant",
+        "developer",
+        "reasoning",
+        "system",
+        "tool",
+        "user",
+    ];
+    match message.get("role").and_then(Value::as_str) {
+        Some(role) if ROLES.contains(&role) => Ok(()),
+        Some(role) => Err(format!("the role `{role}` is not accepted")),
+        None => Err("`role` is missing".to_owned()),
     }
 }
 

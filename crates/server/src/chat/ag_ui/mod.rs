@@ -24,6 +24,7 @@ use super::api::{Api, require};
 use super::extract::PathOf;
 use super::problem::Problem;
 use super::send::unknown_agent;
+use super::session_id::check_new_session;
 
 /// `POST /v1/ag-ui/{agent}`: runs the agent in a thread, resumes it, or shows the thread.
 ///
@@ -49,11 +50,13 @@ pub(crate) async fn run(
         return Err(unknown_agent(&api, &caller, &agent));
     }
     let known = api.known_session(&caller, &input.thread).await?;
-    if let Some((_, own)) = &known
-        && *own != agent
-    {
-        let detail = format!("thread `{}` belongs to the agent `{own}`", input.thread);
-        return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
+    match &known {
+        None => check_new_session(&input.thread)?,
+        Some((_, own)) if *own != agent => {
+            let detail = format!("thread `{}` belongs to the agent `{own}`", input.thread);
+            return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
+        }
+        Some(_) => {}
     }
     Ok(run::start(api, caller, agent, known.is_some(), input))
 }

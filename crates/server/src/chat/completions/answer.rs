@@ -11,13 +11,14 @@ use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
 use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use super::error::error_json;
 use super::exchanges::SEPARATOR;
 use crate::chat::api::Api;
+use crate::chat::drain::has_ended;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::parameters::TurnParameters;
@@ -69,6 +70,7 @@ impl AnswerStream {
         mut turn: TurnStream<TurnEvent>,
         (mut meter, permit): (TurnMeter, TurnPermit),
         parameters: TurnParameters,
+        mut shutdown: watch::Receiver<bool>,
     ) -> Self {
         let (sender, parts) = mpsc::channel(64);
         let span = meter.span().as_span().clone();
@@ -78,6 +80,12 @@ impl AnswerStream {
                 let event = tokio::select! {
                     event = turn.next() => event,
                     () = sender.closed() => return,
+                    () = has_ended(&mut shutdown) => {
+                        let end = Part::End(Err(Problem::server_ends()));
+                        // The client may be gone.
+                        drop(sender.send(end).await);
+                        return;
+                    }
                 };
                 if let Some(event) = &event {
                     meter.event(event);
@@ -118,6 +126,7 @@ impl AnswerStream {
         parameters: TurnParameters,
     ) -> Self {
         let (sender, parts) = mpsc::channel(64);
+        let api = api.clone();
         let reader = turn.entry.map(|entry| {
             EventReader::new(
                 api.turns.clone(),
@@ -147,7 +156,7 @@ impl AnswerStream {
                     }
                 }
             }
-            let end = match turn.outcome().await {
+            let end = match api.outcome(turn).await {
                 Some(outcome) => end_of(&outcome, &parameters),
                 None => Err(Problem::server_ends()),
             };

@@ -29,7 +29,7 @@ pub(crate) use self::sessions::create_seeded;
 use self::sessions::{Place, RequestedTurn, matched, named, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
-use crate::chat::extract::single;
+use crate::chat::extract::{PathOf, single};
 use crate::chat::problem::Problem;
 use crate::chat::send::unknown_agent;
 
@@ -48,12 +48,26 @@ pub(crate) async fn models(
     require(&caller, TokenScope::Read)?;
     let agents = api.turns.host.agents().into_iter();
     let agents = agents.filter(|agent| caller.may_use(&agent.name));
-    let models: Vec<Value> = agents
-        .map(
-            |agent| json!({"id": agent.name, "object": "model", "created": 0, "owned_by": "logue"}),
-        )
-        .collect();
+    let models: Vec<Value> = agents.map(|agent| card(&agent.name)).collect();
     Ok(Json(json!({"object": "list", "data": models})))
+}
+
+/// `GET /v1/models/{model}`
+pub(crate) async fn model(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    PathOf(name): PathOf<String>,
+) -> Result<Json<Value>, OpenAiError> {
+    require(&caller, TokenScope::Read)?;
+    let agents = api.turns.host.agents();
+    if !agents.iter().any(|agent| agent.name == name) || !caller.may_use(&name) {
+        return Err(unknown_agent(&api, &caller, &name).into());
+    }
+    Ok(Json(card(&name)))
+}
+
+fn card(name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": 0, "owned_by": "logue"})
 }
 
 /// `POST /v1/chat/completions`

@@ -17,6 +17,7 @@ use crate::chat::measure::TurnMeter;
 use crate::chat::owner::{is_owner, owner_of, record_owner};
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
+use crate::chat::session_id::check_new_session;
 use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 
@@ -88,6 +89,7 @@ pub(crate) async fn stateless(
         stream,
         (meter, permit),
         turn.parameters,
+        api.shutdown.clone(),
     ))
 }
 
@@ -103,6 +105,7 @@ pub(crate) async fn named(
     let (api, caller, agent) = (turn.api, turn.caller, turn.agent);
     let known = api.known_session(caller, session).await?;
     let Some((info, own)) = known else {
+        check_new_session(session)?;
         return turn.begun(session, &earlier, "created").await;
     };
     if owner_of(&info).is_some() && !is_owner(caller, &info) {

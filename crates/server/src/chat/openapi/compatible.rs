@@ -30,6 +30,21 @@ pub(super) fn operations() -> Vec<Operation> {
         ),
         Operation::new(
             TAG,
+            "get",
+            "/v1/models/{model}",
+            "showModel",
+            "Shows an agent as a model",
+        )
+        .scope(TokenScope::Read)
+        .errors(ErrorForm::OpenAi)
+        .answer(
+            200,
+            "The model.",
+            &json!({"type": "object", "required": ["id", "object"]}),
+        )
+        .problem(404, "agent_not_found"),
+        Operation::new(
+            TAG,
             "post",
             "/v1/chat/completions",
             "createChatCompletion",

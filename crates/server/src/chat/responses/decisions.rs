@@ -7,9 +7,8 @@ use serde_json::{Map, Value, json};
 use super::input::CallDecision;
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, require};
-use crate::chat::owner::is_owner;
 use crate::chat::problem::Problem;
-use crate::chat::signals::{decision_permit, find, unknown_signal};
+use crate::chat::signals::{decision_permit, find};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 use crate::chat::visible::visible_signal;
 
@@ -34,11 +33,6 @@ pub(super) async fn decide(
         ));
     }
     let waiting = find(api, caller, signal).await?;
-    // The response of another token's session could not be returned.
-    let info = api.store().session(&waiting.session).await?;
-    if !info.is_some_and(|info| is_owner(caller, &info)) {
-        return Err(unknown_signal(signal));
-    }
     if session.is_some_and(|session| session != waiting.session) {
         return Err(Problem::invalid(
             "the decisions are about another conversation",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures_util::stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::ids::ResponseId;
@@ -103,8 +103,10 @@ impl Follower {
                 None => self.end().await?,
                 Some(reader) => match timeout(PING, reader.next_texts()).await {
                     Err(_) => return Some(padding()),
-                    // The server ends, and the client continues with the next one.
-                    Ok(None) => return None,
+                    Ok(None) => {
+                        self.has_ended = true;
+                        return Some(self.cut_off());
+                    }
                     Ok(Some(events)) => {
                         for event in &events {
                             if is_end(event) {
@@ -118,6 +120,18 @@ impl Follower {
             }
             self.format();
         }
+    }
+
+    /// Returns the event of a stream that the end of the server cuts off.
+    ///
+    /// It has the number of the event before it, so that a client that continues after it with the next
+    /// server misses none.
+    fn cut_off(&self) -> Bytes {
+        let problem = Problem::server_ends();
+        data(
+            &json!({"type": "error", "code": problem.code, "message": problem.detail,
+            "param": null, "sequence_number": self.events.last()}),
+        )
     }
 
     /// Adds the last events, from the store. Returns `None` if it fails: the client reads again.

@@ -69,8 +69,10 @@ pub(super) fn parse_input(
     }
     if !decisions.is_empty() {
         if messages.last().is_some_and(|last| last.role == Role::User) {
-            return Err(Problem::invalid("`input` has a decision and a message")
-                .with_help("send the message after the response to the decision"));
+            return Err(Problem::invalid(
+                "`input` has a decision and a message: send the decision alone, and the message after \
+                 its response",
+            ));
         }
         return Ok(ResponseInput::Decisions(decisions));
     }

@@ -36,8 +36,8 @@ use self::follow::follow;
 use self::ids::ResponseId;
 use self::input::{ResponseInput, parse_input};
 use self::place::{
-    Continued, agent_of_new, conversation_of, deleted, locked, own_response, place, record_deleted,
-    unknown_response,
+    Continued, agent_of_new, conversation_of, deleted, locked, own_response, place,
+    readable_response, record_deleted, unknown_response,
 };
 use self::request::{ResponseRequest, format_name};
 use self::stateless::stateless;
@@ -75,11 +75,17 @@ async fn create(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, OpenAiError> {
-    require(&caller, TokenScope::Send)?;
+    // A decision requires another scope than a message.
+    if !caller.has(TokenScope::Approve) {
+        require(&caller, TokenScope::Send)?;
+    }
     let key = idempotency_key(&headers)?;
     let request = ResponseRequest::parse(&bytes)?;
     let instructions = instructions(&request)?;
     let input = parse_input(&request.input, instructions.as_deref())?;
+    if matches!(input, ResponseInput::Message { .. }) {
+        require(&caller, TokenScope::Send)?;
+    }
     let claim = match key.filter(|_| request.is_stored()) {
         Some(key) => Some(Claim::take(&api, &caller, &key, &bytes).await?),
         None => None,
@@ -223,7 +229,7 @@ async fn continued_session(
     request: &ResponseRequest,
 ) -> Result<Option<String>, Problem> {
     if let Some(id) = &request.previous_response_id {
-        let (found, _) = own_response(api, caller, id).await?;
+        let (found, _) = readable_response(api, caller, id).await?;
         return Ok(Some(found.session));
     }
     Ok(request.conversation_id()?.map(str::to_owned))
@@ -238,7 +244,7 @@ async fn respond(
     turn: RunningTurn,
 ) -> Result<Response, Problem> {
     let Some(entry) = turn.entry else {
-        return match turn.outcome().await {
+        return match api.outcome(turn).await {
             Some(ChatTurnOutcome::Errored(turn)) => Err((&turn).into()),
             _ => Err(Problem::server_ends()),
         };
@@ -249,7 +255,7 @@ async fn respond(
         return follow(api, &id, &stored, None).await;
     }
     if !request.is_background() {
-        match turn.outcome().await {
+        match api.outcome(turn).await {
             Some(ChatTurnOutcome::Errored(turn)) => return Ok(failed(&(&turn).into())),
             Some(_) => {}
             None => return Ok(failed(&Problem::server_ends())),
@@ -270,12 +276,22 @@ fn failed(problem: &Problem) -> Response {
 }
 
 /// Reads a response of the caller's token.
+async fn read_own(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+) -> Result<(ResponseId, StoredResponse), Problem> {
+    own_response(api, caller, id).await?;
+    read(api, caller, id).await
+}
+
+/// Reads a response that the caller created or may decide about.
 async fn read(
     api: &Api,
     caller: &Caller,
     id: &str,
 ) -> Result<(ResponseId, StoredResponse), Problem> {
-    let (found, agent) = own_response(api, caller, id).await?;
+    let (found, agent) = readable_response(api, caller, id).await?;
     let conversation = conversation_of(api, &found.session).await?;
     let stored = StoredResponse::read(api, (&found, &agent), conversation).await?;
     let stored = stored.ok_or_else(|| unknown_response(id))?;
@@ -335,7 +351,7 @@ async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, OpenAiError> {
     require(&caller, TokenScope::Send)?;
-    let (found, mut stored) = read(&api, &caller, &id).await?;
+    let (found, mut stored) = read_own(&api, &caller, &id).await?;
     let live = api.turns.hub.live(&found.session);
     let mut changes = live.changes();
     let until = tokio::time::Instant::now() + PATIENCE;
@@ -372,7 +388,7 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, OpenAiError> {
     require(&caller, TokenScope::Send)?;
-    let (found, stored) = read(&api, &caller, &id).await?;
+    let (found, stored) = read_own(&api, &caller, &id).await?;
     let session = &found.session;
     if stored.outcome.is_none() {
         let detail = format!("response `{id}` has not ended");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::ids::ResponseId;
-use crate::chat::access::Caller;
+use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::Api;
 use crate::chat::completions::create_seeded;
 use crate::chat::limits::TurnPermit;
@@ -231,6 +231,32 @@ pub(super) async fn own_response(
 ) -> Result<(ResponseId, String), Problem> {
     let found = ResponseId::parse(id).ok_or_else(|| unknown_response(id))?;
     let info = own_session(api, caller, &found.session).await?;
+    response_of(api, (id, found), info).await
+}
+
+/// Returns a response that the caller created or may decide about.
+///
+/// # Errors
+/// Returns a problem if there is none.
+pub(super) async fn readable_response(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+) -> Result<(ResponseId, String), Problem> {
+    if !caller.has(TokenScope::Approve) {
+        return own_response(api, caller, id).await;
+    }
+    let found = ResponseId::parse(id).ok_or_else(|| unknown_response(id))?;
+    let known = api.known_session(caller, &found.session).await;
+    let info = known.map_err(|_| unknown_response(id))?;
+    response_of(api, (id, found), info.map(|(info, _)| info)).await
+}
+
+async fn response_of(
+    api: &Api,
+    (id, found): (&str, ResponseId),
+    info: Option<SessionInfo>,
+) -> Result<(ResponseId, String), Problem> {
     let info = info.filter(|info| !deleted(info).contains(&found.entry));
     let agent = info.and_then(|info| api.turns.host.agent_of(&info));
     let agent = agent.ok_or_else(|| unknown_response(id))?;

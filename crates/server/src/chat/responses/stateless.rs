@@ -22,6 +22,7 @@ use super::stored::{ResponseEnd, ResponseHead, error_of};
 use super::stream::ResponseEvents;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::drain::has_ended;
 use crate::chat::measure::TurnMeter;
 use crate::chat::problem::Problem;
 use crate::chat::turn_events::TurnEvents;
@@ -89,12 +90,19 @@ pub(super) async fn stateless(
     let mut turn = chat.chat.send_streaming(STATELESS, message);
     let mut failure = None;
     if request.is_streamed() {
+        let mut shutdown = api.shutdown.clone();
         let run = async move {
             let mut permit = Some(permit);
             loop {
                 let event = tokio::select! {
                     event = turn.next() => event,
                     () = sender.closed() => return,
+                    () = has_ended(&mut shutdown) => {
+                        let end = TurnPart::End(Box::new(cut_off()));
+                        // The client may be gone.
+                        drop(sender.send(end).await);
+                        return;
+                    }
                 };
                 let Some(event) = event else { return };
                 meter.event(&event);
@@ -168,6 +176,16 @@ fn parts_of(
             vec![TurnPart::End(Box::new(end_of(suffix, format, &outcome)))]
         }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the end of a response that the end of the server cuts off.
+fn cut_off() -> ResponseEnd {
+    let problem = Problem::server_ends();
+    ResponseEnd {
+        status: "failed",
+        error: Some(error_of(&problem.code, &problem.detail)),
+        ..ResponseEnd::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use logue_agent::TurnReport;
+use logue_agent::{TurnReport, public_detail};
 use logue_harness::ErrorBucket;
 use logue_harness::store::{EntryPayload, EntryState, InboxEntry, OutcomeKind, StoredOutcome};
 use logue_message::{ChatMessage, Role};
@@ -16,7 +16,6 @@ use super::sent_ids::set_sent_ids;
 use crate::chat::api::Api;
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
-use crate::chat::public_error::public_detail;
 use crate::chat::visible::visible_signal;
 
 /// The messages before a resumed turn among which its calls are.

@@ -68,6 +68,11 @@ impl ResponseEvents {
         new
     }
 
+    /// Returns the number of the last event.
+    pub(super) const fn last(&self) -> u64 {
+        self.sequence.saturating_sub(1)
+    }
+
     /// Returns the events since the last call.
     pub(super) fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)

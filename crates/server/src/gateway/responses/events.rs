@@ -102,6 +102,7 @@ impl ResponseWriter {
                 let logprobs = logprobs.map(|count| tokens_json(&tokens, count));
                 self.delta(false, &text, logprobs.unwrap_or_default());
             }
+            Part::Between => self.close("completed"),
             Part::Reasoning(text) if self.has_reasoning => self.delta(true, &text, Vec::new()),
             Part::Reasoning(_) => {}
             Part::Call {

@@ -1,0 +1,107 @@
+//! Turns that are cancelled in the middle of an answer.
+
+use std::path::Path;
+
+use serde_json::json;
+use testkit::{Delivery, Gate, ModelServer, Reply, text_delta};
+
+use crate::client::{Event, Served};
+use crate::program::{folder, logue, run};
+
+const AGENT: &str = "<config model=\"m\"/>\n";
+
+/// Returns the text that a client has received.
+fn text_of(events: &[Event]) -> String {
+    let deltas = events.iter().filter(|event| event.kind() == "answer.delta");
+    let texts = deltas.map(|event| event.data["text"].as_str().unwrap());
+    texts.collect()
+}
+
+/// Cancels turns whose text a client has received, and checks that the history has this text.
+fn check(cancel: impl Fn(&Path, &ModelServer, &Served, &str)) {
+    for count in 1..=3 {
+        let gate = Gate::new();
+        let pieces: Vec<_> = (0..6).map(|n| text_delta(&format!("piece{n} "))).collect();
+        let replies = vec![Reply::Gated(pieces, gate.clone())];
+        let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+        let folder = folder(&[("agent.md", AGENT)]);
+        let served = serve(folder.path(), &model);
+        let body = json!({"message": "go"}).to_string();
+        let mut stream = served.events("POST", "/v1/sessions/s1/send", None, &body);
+        let mut events = stream.until("answer.delta");
+        for number in 1..count {
+            gate.open();
+            let last = format!("piece{number} ");
+            while !text_of(&events).ends_with(&last) {
+                events.push(stream.next().unwrap());
+            }
+        }
+        cancel(folder.path(), &model, &served, "/v1/sessions/s1/cancel");
+        events.extend(stream.until("turn.failed"));
+        let failed = events.last().unwrap();
+        assert_eq!(failed.data["error"]["code"], "turn_cancelled");
+        let shown = text_of(&events);
+        assert!(shown.starts_with("piece0 "), "{shown}");
+        let messages = served.get("/v1/sessions/s1/messages").json();
+        let last = messages["messages"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["role"], "assistant", "{messages}");
+        assert_eq!(last["content"], shown, "{messages}");
+        assert_eq!(last["status"], "interrupted", "{messages}");
+    }
+}
+
+fn serve(folder: &Path, model: &ModelServer) -> Served {
+    let mut command = logue(folder);
+    command.env("OPENAI_BASE_URL", model.base_url());
+    Served::start_with(command, &["agent.md"])
+}
+
+#[test]
+fn a_cancelled_answer_keeps_the_text_that_clients_received() {
+    check(|_, _, served, path| {
+        let cancelled = served.post(path, &json!({}));
+        assert_eq!(cancelled.json()["cancelling"], true, "{cancelled:?}");
+    });
+}
+
+#[test]
+fn another_process_cancels_without_loss() {
+    check(|folder, model, _, path| {
+        let other = serve(folder, model);
+        let cancelled = other.post(path, &json!({}));
+        assert_eq!(cancelled.json()["cancelling"], true, "{cancelled:?}");
+    });
+}
+
+#[test]
+fn a_message_that_interrupts_keeps_the_text_that_clients_received() {
+    let gate = Gate::new();
+    let pieces = vec![text_delta("begun "), text_delta("more")];
+    let replies = vec![
+        Reply::Gated(pieces, gate.clone()),
+        Reply::Answer(testkit::Answer::text("next")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model);
+    let body = json!({"message": "go"}).to_string();
+    let mut stream = served.events("POST", "/v1/sessions/s1/send", None, &body);
+    stream.until("answer.delta");
+    // The same process runs the next turn, whose pieces are not withheld.
+    let body = json!({"message": "stop", "busy": "interrupt"});
+    let sent = served.post("/v1/sessions/s1/send", &body);
+    assert_eq!(sent.json()["replies"][0]["content"], "next", "{sent:?}");
+    stream.until("turn.failed");
+    let shown = run(
+        folder.path(),
+        ["sessions", "show", "s1", "--json", "--store", "sqlite:s.db"],
+    );
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let contents: Vec<&str> = shown["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(contents, ["go", "begun ", "stop", "next"]);
+}
