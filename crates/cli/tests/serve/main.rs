@@ -27,6 +27,7 @@ mod interface;
 mod kept_responses;
 mod killed;
 mod limits;
+mod merged;
 mod metrics;
 mod openapi;
 mod page;

@@ -32,33 +32,47 @@ pub(crate) async fn follow(
 ) -> Result<Response, Problem> {
     require(&caller, TokenScope::Read)?;
     api.session(&caller, &session).await?;
-    let turns = &api.turns;
-    // From here on, the supervisor logs the outcomes of other processes.
-    let _live = turns.hub.live(&session);
-    turns.log_outcomes(&session).await?;
-    let position = turns.hub.log().position(&session).await?;
     let given = match single(&headers, "last-event-id")? {
         Some(value) => Some(value.to_owned()),
         None => query.after,
     };
-    let given = given.filter(|given| !given.is_empty());
-    let id = match &given {
-        None => None,
-        Some(given) => Some(EventId::parse(given).ok_or_else(|| {
-            Problem::invalid(format!("invalid event id `{given}`"))
+    let (reader, is_reset) = reader_after(&api, &session, given.as_deref().unwrap_or("")).await?;
+    let reader = if is_reset {
+        reader.with_reset()
+    } else {
+        reader
+    };
+    Ok(reader.into_response())
+}
+
+/// Returns a reader of the events after an id, and whether the id is of a log that was lost.
+///
+/// An empty id is that of the last event.
+pub(crate) async fn reader_after(
+    api: &Api,
+    session: &str,
+    after: &str,
+) -> Result<(EventReader, bool), Problem> {
+    let id = match after {
+        "" => None,
+        after => Some(EventId::parse(after).ok_or_else(|| {
+            Problem::invalid(format!("invalid event id `{after}`"))
                 .with_help("send the `id` of an event, or `events_after` of the session")
         })?),
     };
-    let last = EventId::of(position);
+    let turns = &api.turns;
+    // From here on, the supervisor logs the outcomes of other processes.
+    let _live = turns.hub.live(session);
+    turns.log_outcomes(session).await?;
+    let last = EventId::of(turns.hub.log().position(session).await?);
     let reader = |after| {
-        let scope = EventScope::Session;
-        EventReader::new(turns.clone(), &session, after, scope, api.shutdown.clone())
+        let (scope, shutdown) = (EventScope::Session, api.shutdown.clone());
+        EventReader::new(turns.clone(), session, after, scope, shutdown)
     };
     Ok(match id {
-        None => reader(last),
-        Some(id) if id.generation == last.generation && id.seq <= last.seq => reader(id),
+        None => (reader(last), false),
+        Some(id) if id.generation == last.generation && id.seq <= last.seq => (reader(id), false),
         // The log was lost, and numbers were given again.
-        Some(_) => reader(last).with_reset(),
-    }
-    .into_response())
+        Some(_) => (reader(last), true),
+    })
 }

@@ -18,6 +18,7 @@ mod hub;
 pub(crate) mod limits;
 mod locks;
 mod measure;
+mod merged;
 mod openapi;
 mod outcomes;
 mod owner;

@@ -7,7 +7,8 @@ use super::api::Api;
 use super::problem::Problem;
 use super::route_table::RouteTable;
 use super::{
-    ag_ui, agents, branches, completions, events, openapi, page, responses, send, sessions, signals,
+    ag_ui, agents, branches, completions, events, merged, openapi, page, responses, send, sessions,
+    signals,
 };
 
 /// Returns the routes of the server.
@@ -37,6 +38,7 @@ fn table() -> RouteTable {
         .get("/v1/models/{model}", completions::model)
         .post("/v1/ag-ui/{agent}", ag_ui::run)
         .post("/v1/chat/completions", completions::create)
+        .get("/v1/events", merged::follow_several)
         .get("/v1/sessions", sessions::list)
         .get("/v1/sessions/{session}", sessions::show)
         .delete("/v1/sessions/{session}", sessions::remove)

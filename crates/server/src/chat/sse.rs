@@ -19,7 +19,7 @@ use super::turn_events::event_kind;
 use super::turns::Turns;
 
 /// The longest silence of a stream. Proxies close connections without traffic.
-const PING: Duration = Duration::from_secs(8);
+pub(crate) const PING: Duration = Duration::from_secs(8);
 /// The bytes of a comment. Some proxies hold back less.
 const PADDING: usize = 2048;
 
@@ -69,6 +69,18 @@ pub(crate) enum EventScope {
     Turn(u64),
 }
 
+/// The next part of a session's events.
+pub(crate) enum EventStep {
+    /// Formatted events.
+    Events(Bytes),
+    /// No event until the given time.
+    Silence,
+    /// The session was removed.
+    Removed,
+    /// The stream ends; a client reconnects with its last id.
+    End,
+}
+
 /// A reader of the events of one session.
 pub(crate) struct EventReader {
     turns: Arc<Turns>,
@@ -80,8 +92,11 @@ pub(crate) struct EventReader {
     scope: EventScope,
     /// Bytes to send before anything else.
     opening: Option<Bytes>,
+    /// Whether each event names its session, which others share the stream with.
+    is_named: bool,
     has_ended: bool,
-    _open: OpenStream,
+    /// Counts the stream; several sessions that share one count once.
+    open: Option<OpenStream>,
     shutdown: watch::Receiver<bool>,
 }
 
@@ -104,8 +119,9 @@ impl EventReader {
             generation: after.generation,
             scope,
             opening: Some(padding()),
+            is_named: false,
             has_ended: false,
-            _open: OpenStream::new(&turns.measures),
+            open: Some(OpenStream::new(&turns.measures)),
             shutdown,
             turns,
         }
@@ -119,9 +135,30 @@ impl EventReader {
         self
     }
 
-    fn reset(&self) -> Bytes {
-        let id = self.id(self.after);
-        format!("id: {id}\nevent: reset\ndata: {{\"type\":\"reset\"}}\n\n").into()
+    /// Names the session in each event, and adds no comments.
+    pub(crate) fn named(mut self) -> Self {
+        self.is_named = true;
+        self.opening = None;
+        self.open = None;
+        self
+    }
+
+    /// Returns the name of the session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Returns the event for clients that must read the session anew.
+    pub(crate) fn reset(&self) -> Bytes {
+        self.framed(self.after, "{\"type\":\"reset\"}").into()
+    }
+
+    fn framed(&self, seq: u64, text: &str) -> String {
+        let (id, kind) = (self.id(seq), event_kind(text));
+        if self.is_named {
+            return named_event(&self.session, kind, Some(id), text);
+        }
+        format!("id: {id}\nevent: {kind}\ndata: {text}\n\n")
     }
 
     fn id(&self, seq: u64) -> EventId {
@@ -147,11 +184,19 @@ impl EventReader {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
         }
-        let silent_until = Instant::now() + PING;
+        match self.step(Some(Instant::now() + PING)).await {
+            EventStep::Events(bytes) => Some(bytes),
+            EventStep::Silence => Some(padding()),
+            EventStep::Removed | EventStep::End => None,
+        }
+    }
+
+    /// Returns the next events, or what occurs instead of them until a time.
+    pub(crate) async fn step(&mut self, silent_until: Option<Instant>) -> EventStep {
         let mut is_last = false;
         loop {
             if self.has_ended {
-                return None;
+                return EventStep::End;
             }
             // Appends after this are noticed below.
             self.changes.mark_unchanged();
@@ -161,9 +206,11 @@ impl EventReader {
                 .read(&self.session, &self.live, self.after)
                 .await;
             // The client reconnects with its last number.
-            let read = read.ok()?;
+            let Ok(read) = read else {
+                return EventStep::End;
+            };
             if self.live.is_removed() {
-                return None;
+                return EventStep::Removed;
             }
             if self.generation == 0 {
                 // The log began after the reader.
@@ -176,7 +223,7 @@ impl EventReader {
                 self.after = 0;
                 // The outcome may have been lost with the log.
                 self.has_ended = self.is_settled().await;
-                return Some(self.reset());
+                return EventStep::Events(self.reset());
             }
             if read.has_gap {
                 let first = read
@@ -184,14 +231,14 @@ impl EventReader {
                     .first()
                     .map_or(self.after, |event| event.seq - 1);
                 self.after = first;
-                return Some(self.reset());
+                return EventStep::Events(self.reset());
             }
             let bytes = self.format(&read.events);
             if !bytes.is_empty() {
-                return Some(bytes.into());
+                return EventStep::Events(bytes.into());
             }
             if self.has_ended || is_last {
-                return None;
+                return EventStep::End;
             }
             let changed = async {
                 tokio::select! {
@@ -199,11 +246,15 @@ impl EventReader {
                     _ = self.shutdown.wait_for(|is_down| *is_down) => false,
                 }
             };
-            match timeout_at(silent_until, changed).await {
+            let changed = match silent_until {
+                Some(until) => timeout_at(until, changed).await,
+                None => Ok(changed.await),
+            };
+            match changed {
                 Ok(true) => {}
                 // The last events may have been appended at the same time.
                 Ok(false) => is_last = true,
-                Err(_) => return Some(padding()),
+                Err(_) => return EventStep::Silence,
             }
         }
     }
@@ -248,13 +299,9 @@ impl EventReader {
                     continue;
                 }
             }
-            let kind = event_kind(&event.text);
-            let id = self.id(event.seq);
-            text.push_str(&format!(
-                "id: {id}\nevent: {kind}\ndata: {}\n\n",
-                event.text
-            ));
-            if matches!(self.scope, EventScope::Turn(_)) && is_end(kind) {
+            text.push_str(&self.framed(event.seq, &event.text));
+            let is_end = is_end(event_kind(&event.text));
+            if matches!(self.scope, EventScope::Turn(_)) && is_end {
                 self.has_ended = true;
                 break;
             }
@@ -266,6 +313,13 @@ impl EventReader {
 /// Returns whether an event is the outcome of its turn.
 fn is_end(kind: &str) -> bool {
     matches!(kind, "turn.completed" | "turn.suspended" | "turn.failed")
+}
+
+/// Formats an event of a stream of several sessions.
+pub(crate) fn named_event(session: &str, kind: &str, id: Option<EventId>, text: &str) -> String {
+    let session = Value::from(session);
+    let id = id.map_or(String::new(), |id| format!("\"id\":\"{id}\","));
+    format!("event: {kind}\ndata: {{\"session\":{session},{id}\"event\":{text}}}\n\n")
 }
 
 /// Returns a comment that clients ignore.

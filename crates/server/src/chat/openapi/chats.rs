@@ -124,6 +124,22 @@ fn sessions() -> Vec<Operation> {
             &json!({"type": "string"}),
         )
         .problem(404, "session_not_found"),
+        get(
+            "/v1/events",
+            "followSeveralEvents",
+            "Streams the events of several sessions",
+        )
+        .query(
+            "session",
+            &json!({"type": "array", "minItems": 1, "maxItems": 64, "items": {"type": "string"}}),
+            "A session with the id of its last received event, as `ID:EVENT`; `ID:` begins with the next event.",
+        )
+        .answer_in(
+            200,
+            "Events without end, each with its `session`, `id` and `event`.",
+            "text/event-stream",
+            &json!({"type": "string"}),
+        ),
     ]
 }
 
