@@ -113,13 +113,14 @@ class App {
       onTitle: (title) => this.retitle(title),
       onConnection: (isOpen) => this.connected(isOpen),
       onRunning: (isRunning) => this.composer.running(isRunning),
-      onChange: () => this.sidebar.later(),
+      onChange: () => document.hidden || this.sidebar.later(),
       onDraft: (text) => this.composer.draft(text),
       onOpen: (other, draft) => {
         if (draft !== undefined) this.composer.drafts.set(other, draft);
         this.open(other);
       },
-    });
+    }, this.begun === id);
+    this.begun = null;
     this.tools.replaceChildren(...this.conversation.tools());
     this.stage.replaceChildren(this.conversation.element);
     this.conversation.isRead = this.conversation.open();
@@ -142,6 +143,7 @@ class App {
       if (isNew) {
         this.retitle("");
         await Conversation.send(id, text, this.agents.length > 1 ? agent : undefined, () => this.connected(false));
+        this.begun = id;
         this.open(id);
       } else await this.conversation.send(text);
       this.sidebar.later();

@@ -47,8 +47,8 @@ export class ApprovalCard {
       el("div", { class: "approval-name" }, el("code", {}, exactText(call.name)), call.redacted && el("span", { class: "badge" }, "parts are hidden")),
       call.preview ? preview(call.preview) : el("pre", { class: "preview", tabIndex: 0 }, exactText(argumentsText(call.arguments))),
       form.element,
+      el("p", { class: "why" }, reasonOf(call.why ?? {})),
       el("p", { class: "facts" },
-        call.why?.rule && el("span", {}, "Rule ", el("code", {}, call.why.rule)),
         call.fingerprint && el("span", { title: call.fingerprint }, "Fingerprint ", el("code", {}, shortened(call.fingerprint)))));
   }
 
@@ -107,7 +107,18 @@ export class ApprovalCard {
       }
       if (Object.keys(edits).length) body.edits = edits;
     }
-    const headers = this.token.value && !this.mayApprove ? { authorization: `Bearer ${this.token.value.trim()}` } : {};
+    const token = this.token.value.trim();
+    if (!this.mayApprove && !token) {
+      this.error.textContent = "Enter a token with the scope approve: your login may not approve.";
+      this.token.setAttribute("aria-invalid", "true");
+      this.token.focus();
+      return;
+    }
+    this.token.removeAttribute("aria-invalid");
+    const headers = this.mayApprove ? {} : { authorization: `Bearer ${token}` };
+    const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
+    // A disabled button would lose the focus.
+    if (focused) this.element.focus({ preventScroll: true });
     this.busy(true);
     try {
       await begin(`signals/${encodeURIComponent(this.signal.signal_id)}`, body, { key: this.keyOf(body), headers });
@@ -115,6 +126,7 @@ export class ApprovalCard {
     } catch (problem) {
       this.error.textContent = errorText(problem);
       this.busy(false);
+      focused?.focus();
     }
     this.token.value = "";
   }
@@ -140,6 +152,26 @@ function preview(text) {
   });
   if (lines.length > 2000) rows.push(el("span", { class: "line place" }, `… ${lines.length - 2000} more lines`));
   return el("pre", { class: "preview diff", tabIndex: 0, "aria-label": "Changes" }, rows);
+}
+
+/** Returns why a call requires approval. */
+function reasonOf(why) {
+  switch (why.kind) {
+    case "flag":
+      return ["Asks because of the rule ", el("code", {}, exactText(why.rule)), " of ", el("code", {}, "--permission"), "."];
+    case "config":
+      return ["Asks because of the rule ", el("code", {}, exactText(why.rule)), " of ", el("code", {}, exactText(why.path)), "."];
+    case "not_trusted":
+      return "Asks because the prompt is not trusted: tools of a trusted prompt are allowed, and those of another one require approval.";
+    case "declared":
+      return "Asks by default: the prompt declares the tool, and no rule applies.";
+    case "interrupted":
+      return "Asks because an equal call was interrupted, or ran in a turn that failed: its effect may have happened.";
+    case "fork":
+      return "Asks because a fork of the conversation makes the call, and it does more than read.";
+    default:
+      return "Asks because the tool requires approval.";
+  }
 }
 
 function shortened(fingerprint) {

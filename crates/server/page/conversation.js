@@ -6,14 +6,18 @@ import { el, errorText, icon, iconButton, randomId, toast } from "./dom.js";
 import { confirmed, dialog } from "./help.js";
 import { LiveTurns } from "./live.js";
 import { EventStream } from "./stream.js";
-import { Transcript, textOf } from "./transcript.js";
+import { Transcript, textOf, titleOf } from "./transcript.js";
 
 /** The distance to the end within which new text is followed, in pixels. */
 const NEAR = 80;
+/** The time after which a session that does not exist is read again, in milliseconds. */
+const AGAIN = 2000;
 
 export class Conversation {
-  constructor(id, me, listeners) {
+  /** `isNew` is whether this page has begun the session, whose turn may have failed already. */
+  constructor(id, me, listeners, isNew = false) {
     this.id = id;
+    this.isNew = isNew;
     this.me = me;
     this.listeners = listeners;
     const actions = {
@@ -34,6 +38,8 @@ export class Conversation {
     this.scroller = el("div", { class: "scroller", tabIndex: 0, "aria-label": "Session", role: "region" }, this.column);
     this.element = el("div", { class: "conversation" }, this.scroller, this.jump, this.announcer);
     this.isFollowing = true;
+    /** The end of the events that were received. */
+    this.handled = Promise.resolve();
     /** Outcomes whose messages could not be read. */
     this.unread = [];
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
@@ -64,23 +70,33 @@ export class Conversation {
       return;
     }
     if (this.isClosed) return;
+    if (this.isMissing) this.column.replaceChildren(this.history.list, this.live.element, this.failure, this.waiting);
+    this.isMissing = false;
     this.unread = [];
     this.live.clear();
     this.showSignals(info.signals);
     this.titled();
     this.down();
     this.stream?.close();
-    this.stream = new EventStream(this.id, info.events_after, {
-      onEvent: (event) => this.event(event),
+    const after = this.isNew ? info.events_after.replace(/^\d+/, "0") : info.events_after;
+    this.isNew = false;
+    const stream = new EventStream(this.id, after, {
+      // An event finds the history as its predecessors have left it.
+      onEvent: (event) => (this.handled = this.handled.then(() => stream.isClosed || this.event(event)).catch(reportError)),
       onState: (isOpen) => this.connected(isOpen),
-      onGone: (error) => error.status === 404 && this.listeners.onOpen(null),
+      onGone: () => this.listeners.onOpen(null),
     });
+    this.stream = stream;
     this.running();
     this.element.dataset.ready = "true";
     performance.mark("readable");
   }
 
+  /** Shows that the session does not exist, until another client begins it. */
   missing(error) {
+    if (error.status === 404) setTimeout(() => this.isClosed || this.open(), AGAIN);
+    if (this.isMissing) return;
+    this.isMissing = true;
     const text = error.status === 404 ? "This session does not exist, or this login may not read it." : errorText(error);
     this.column.replaceChildren(el("div", { class: "failure quiet", role: "alert" }, icon("warn"), el("span", {}, text),
       el("button", { type: "button", onclick: () => this.listeners.onOpen(null) }, icon("plus"), "New session")));
@@ -102,10 +118,10 @@ export class Conversation {
   async titled() {
     const own = this.history.items.find((item) => item.position === 0);
     const first = own ?? (await this.history.page(1, 1).catch(() => null))?.messages[0];
-    if (!this.isClosed && first) this.listeners.onTitle(titleOf(textOf(first.message)));
+    if (!this.isClosed && first) this.listeners.onTitle(titleOf(first.message));
   }
 
-  event(event) {
+  async event(event) {
     if (event.type === "reset") {
       this.open();
       return;
@@ -113,9 +129,10 @@ export class Conversation {
     const isEnd = event.type === "turn.completed" || event.type === "turn.suspended" || event.type === "turn.failed";
     if (event.type === "turn.accepted") {
       this.failure.replaceChildren();
-      if (this.history.total === 0 && event.message) this.listeners.onTitle(titleOf(textOf(event.message)));
+      this.announce("");
+      if (this.history.total === 0 && event.message) this.listeners.onTitle(titleOf(event.message));
     }
-    if (isEnd) this.ended(event);
+    if (isEnd) await this.ended(event);
     else this.live.event(event);
     if (isEnd || event.type === "turn.accepted" || (event.type === "tool.started" && this.approvals.size)) {
       this.refreshSignals();
@@ -354,9 +371,4 @@ export class Conversation {
       iconButton("trash", "Delete the session", () => this.remove()),
     ];
   }
-}
-
-/** Returns the first line of a text as the title of its session. */
-function titleOf(text) {
-  return text.split("\n").find((line) => line.trim())?.trim().slice(0, 90) ?? "";
 }

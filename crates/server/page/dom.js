@@ -10,7 +10,7 @@ export function el(tag, properties = {}, ...children) {
     else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, value === true ? "" : value);
     else element[name] = value;
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 

@@ -1,6 +1,7 @@
 // Arguments of a call as a form: fields by the JSON Schema, or by the values of the call.
 
 import { el } from "./dom.js";
+import { ListField, itemType } from "./list.js";
 import { argumentsText } from "./tools.js";
 
 /** The most fields; larger arguments are edited as JSON. */
@@ -101,15 +102,21 @@ class Field {
     this.wasAbsent = value === undefined;
     this.type = typeOf(schema, value);
     const id = `field-${(Field.count = (Field.count ?? 0) + 1)}`;
-    this.control = control(this.type, value, schema, id);
+    if (this.type === "list") this.list = new ListField(name, itemType(schema, value), value);
+    this.control = this.list?.element ?? control(this.type, value, schema, id);
+    const note = isRequired && el("span", { class: "muted" }, " (required)");
     this.element = el("div", { class: `field ${this.type}` },
-      el("label", { for: id }, name, isRequired && el("span", { class: "muted" }, " (required)")),
+      this.list ? el("span", { class: "label" }, name, note) : el("label", { for: id }, name, note),
       this.control,
       typeof schema.description === "string" && el("p", { class: "muted" }, schema.description.slice(0, 300)));
   }
 
   read() {
     if (this.type === "boolean") return this.wasAbsent && !this.control.checked ? { isAbsent: true } : { value: this.control.checked };
+    if (this.list) {
+      const read = this.list.read();
+      return this.wasAbsent && read.value?.length === 0 ? { isAbsent: true } : read;
+    }
     const text = this.control.value;
     if (this.wasAbsent && text === "") return { isAbsent: true };
     if (this.type === "string") return { value: text };
@@ -131,6 +138,8 @@ function typeOf(schema, value) {
   if (Array.isArray(schema.enum) && schema.enum.length <= 50) return "choice";
   const types = [schema.type].flat().filter((type) => type && type !== "null");
   const known = types.length === 1 ? types[0] : undefined;
+  const isList = Array.isArray(value) ? !known || known === "array" : value === undefined && known === "array";
+  if (isList && itemType(schema, value)) return "list";
   const own = value === null || value === undefined ? undefined : typeof value;
   if (own === "string" && (!known || known === "string")) return "string";
   if (own === "boolean" && (!known || known === "boolean")) return "boolean";

@@ -56,9 +56,9 @@ function picture(node) {
   return [el("img", { src: node.src, alt: textOf(node.children), loading: "lazy" })];
 }
 
-/** Creates a block of code with its language and a button. */
-export function code(text, language) {
-  const copy = iconButton("copy", "Copy code", () => copyText(text));
+/** Creates a block of code with its language and a button, which copies the whole of it. */
+export function code(text, language, whole = text) {
+  const copy = iconButton("copy", "Copy code", () => copyText(whole));
   return el("figure", { class: "code" },
     el("figcaption", {}, el("span", {}, language ?? ""), copy),
     el("pre", { tabIndex: 0 }, el("code", {}, text)));

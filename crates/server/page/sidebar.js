@@ -3,6 +3,11 @@
 import { get } from "./api.js";
 import { age, el, errorText, icon, iconButton } from "./dom.js";
 
+/** The number of sessions that are listed first, and that are added at once. */
+const PAGE = 100;
+/** The most sessions of the list. */
+const MOST = 1000;
+
 export class Sidebar {
   /** `onOpen` receives the id of a selected session; null begins a new one. */
   constructor({ onOpen, onClose }) {
@@ -13,6 +18,11 @@ export class Sidebar {
       oninput: () => this.later(180) });
     this.list = el("ul", { class: "session-list" });
     this.note = el("p", { class: "muted session-note", role: "status" });
+    this.limit = PAGE;
+    this.more = el("button", { type: "button", class: "link more", hidden: true, onclick: () => {
+      this.limit = Math.min(this.limit + PAGE, MOST);
+      this.later(0);
+    } }, icon("down"), "Older sessions");
     this.foot = el("div", { class: "sidebar-foot" });
     this.element = el("aside", { class: "sidebar", "aria-label": "Sessions" },
       el("header", {},
@@ -20,7 +30,7 @@ export class Sidebar {
         iconButton("close", "Close the list", onClose, { class: "icon-button only-phone" })),
       el("button", { type: "button", class: "new-session", onclick: () => onOpen(null) }, icon("plus"), "New session", el("kbd", {}, "Alt N")),
       el("div", { class: "search" }, icon("search"), this.search, el("kbd", {}, "Ctrl K")),
-      el("nav", { "aria-label": "Sessions" }, this.list, this.note),
+      el("nav", { "aria-label": "Sessions" }, this.list, this.more, this.note),
       this.foot);
     this.list.addEventListener("keydown", (event) => this.move(event));
   }
@@ -36,7 +46,7 @@ export class Sidebar {
     const query = words ? `&search=${encodeURIComponent(words)}` : "";
     const number = (this.number = (this.number ?? 0) + 1);
     try {
-      const [listed, waiting] = await Promise.all([get(`sessions?titles=true&limit=100${query}`), get("signals")]);
+      const [listed, waiting] = await Promise.all([get(`sessions?titles=true&limit=${this.limit}${query}`), get("signals")]);
       if (number !== this.number) return;
       this.sessions = listed.sessions;
       this.show(listed, new Set(waiting.signals.map((signal) => signal.session)));
@@ -74,7 +84,9 @@ export class Sidebar {
   }
 
   noted(listed) {
-    let note = listed.has_more ? "Older sessions are found by search" : "";
+    const isWhole = this.limit === MOST;
+    this.more.hidden = !listed.has_more || isWhole;
+    let note = listed.has_more && isWhole ? "Older sessions are found by search" : "";
     if (listed.sessions.length === 0) note = this.search.value ? "Nothing found. A session is found if one of its messages contains all words." : "No sessions yet";
     if (this.note.textContent !== note) this.note.textContent = note;
   }

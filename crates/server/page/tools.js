@@ -3,6 +3,9 @@
 import { code } from "./nodes.js";
 import { duration, el, exactText, icon } from "./dom.js";
 
+/** The characters of a result that are shown first. */
+const LONG = 50_000;
+
 const STATES = {
   waiting: ["clock", "waits"],
   approval: ["shield", "needs approval"],
@@ -21,6 +24,8 @@ export class ToolCard {
     this.id = call.id;
     this.name = call.name;
     this.hasResult = false;
+    /** Whether the result is that of the history; one of an event is received again with the history. */
+    this.isStored = false;
     this.stateIcon = el("span", { class: "tool-state" });
     this.stateText = el("span", { class: "tool-time" });
     this.brief = el("span", { class: "tool-brief" });
@@ -78,12 +83,21 @@ export class ToolCard {
     const parts = [el("h4", {}, "Arguments"), code(argumentsText(this.arguments), "json")];
     if (this.result) {
       parts.push(el("h4", {}, "Result"));
-      if (this.result.text) parts.push(code(this.result.text, ""));
+      if (this.result.text) parts.push(output(this.result.text));
       parts.push(...pictures(this.result.content));
       if (!this.result.text && parts.length === 3) parts.push(el("p", { class: "muted" }, "No output"));
     }
     this.body.replaceChildren(...parts);
   }
+}
+
+/** Returns the text of a result; a long one is shown in parts, because its layout takes time. */
+function output(text) {
+  if (text.length <= LONG) return code(text, "");
+  const box = el("div", {}, code(text.slice(0, LONG), "", text));
+  const left = (text.length - LONG).toLocaleString("en");
+  box.append(el("button", { type: "button", class: "link", onclick: () => box.replaceChildren(code(text, "")) }, `Show ${left} more characters`));
+  return box;
 }
 
 /** Returns the arguments of a call as text. */

@@ -155,7 +155,7 @@ export class Transcript {
     if (message.role === "user") return this.user(item);
     if (message.role === "tool") {
       let card = cards.get(message.tool_call_id);
-      const isNew = !card || card.hasResult;
+      const isNew = !card || card.isStored;
       if (isNew) card = new ToolCard({ id: message.tool_call_id, name: message.name ?? "tool", arguments: {} });
       this.result(card, item);
       return isNew ? card.element : null;
@@ -165,6 +165,7 @@ export class Transcript {
 
   result(card, item) {
     const text = textOf(item.message);
+    card.isStored = true;
     card.finish(text, { ok: !isFailure(item.message, text), content: item.message.content, milliseconds: item.milliseconds });
   }
 
@@ -189,19 +190,28 @@ export function assistant(item, cards, actions) {
     cards.set(call.id, card);
     parts.push(card.element);
   }
+  const isInterrupted = item.message.status === "interrupted";
+  if (isInterrupted) parts.push(el("p", { class: "interrupted" }, icon("stop"), "Interrupted: this answer is incomplete"));
   const isAnswer = text && !(item.message.tool_calls ?? []).length && item.position !== undefined;
   if (isAnswer) {
     parts.push(el("div", { class: "actions" },
       iconButton("copy", "Copy answer", () => copyText(text)),
       actions.canSend() && iconButton("fork", "Continue from here in a copy of the session", () => actions.fork(item.position + 1))));
   }
-  return el("article", { class: "message assistant", "aria-label": "Answer" }, parts);
+  return el("article", { class: "message assistant", "aria-label": isInterrupted ? "Interrupted answer" : "Answer" }, parts);
 }
 
 /** Returns the text of a message. */
 export function textOf(message) {
   if (typeof message.content === "string") return message.content;
   return (message.content ?? []).filter((block) => block.type === "text").map((block) => block.text).join("\n");
+}
+
+/** Returns the first line of a message as the title of its session: of its last text, which follows instructions. */
+export function titleOf(message) {
+  const blocks = Array.isArray(message.content) ? message.content.filter((block) => block.type === "text" && block.text.trim()) : [];
+  const text = blocks.at(-1)?.text ?? textOf(message);
+  return text.split("\n").find((line) => line.trim())?.trim().slice(0, 90) ?? "";
 }
 
 /** Returns the reasoning of a message; only the debug view contains any. */

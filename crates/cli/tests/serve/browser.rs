@@ -197,9 +197,14 @@ impl Browser {
 
     /// Presses a key.
     pub(crate) fn press(&mut self, tab: &Tab, key: &str, code: u32) {
+        self.press_with(tab, 0, key, code);
+    }
+
+    /// Presses a key with modifiers: 1 is Alt, 2 is Ctrl, 8 is Shift.
+    pub(crate) fn press_with(&mut self, tab: &Tab, modifiers: u32, key: &str, code: u32) {
         for kind in ["keyDown", "keyUp"] {
-            let mut event =
-                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            let mut event = json!({"type": kind, "key": key, "code": key,
+                "windowsVirtualKeyCode": code, "modifiers": modifiers});
             if key == "Enter" {
                 event["text"] = json!("\r");
             }

@@ -132,6 +132,20 @@ fn the_page_is_readable_in_every_scheme_and_on_a_phone() {
     browser.wait(&tab, followed);
     check_layout(&mut browser, &tab);
     browser.screenshot(&tab, "serve-phone");
+    // The fields of the arguments and those of a denial fit as well.
+    for scheme in ["dark", "light"] {
+        media(&mut browser, &tab, scheme);
+        check_layout(&mut browser, &tab);
+        browser.click(&tab, ".approval > .buttons button:nth-child(3)");
+        browser.wait(&tab, "document.querySelector('.arguments .field')");
+        check_layout(&mut browser, &tab);
+        browser.screenshot(&tab, &format!("phone-edit-{scheme}"));
+        browser.click(&tab, ".approval > .buttons button:nth-child(4)");
+        browser.click(&tab, ".approval > .buttons .danger");
+        browser.wait(&tab, "document.querySelector('.reason').checkVisibility()");
+        check_layout(&mut browser, &tab);
+        browser.click(&tab, ".reason button:nth-child(2)");
+    }
     browser.click(&tab, ".head [aria-label=Sessions]");
     browser.wait(
         &tab,

@@ -1,9 +1,11 @@
 //! The web page in a real browser.
 
 mod approvals;
+mod cards;
 mod debug_view;
 mod failed;
 mod hostile;
+mod keyboard;
 mod login;
 mod long;
 mod looks;
@@ -98,6 +100,34 @@ fn a_message_is_answered_in_the_browser() {
         model.received()[0].body["messages"][1]["content"],
         json!("a question")
     );
+}
+
+#[test]
+fn many_sessions_are_listed_in_parts() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    for session in 0..230 {
+        let path = format!("/v1/sessions/s{session}/send");
+        let body = json!({ "message": format!("question {session}.") });
+        assert_eq!(served.post(&path, &body).status, 200);
+    }
+    let tab = browser.open(&address(&served));
+    let listed = "document.querySelectorAll('.session').length";
+    for count in [100, 200, 230] {
+        browser.wait(&tab, &format!("{listed} === {count}"));
+        let has_more = browser.evaluate(&tab, "!document.querySelector('.more').hidden");
+        assert_eq!(has_more, count < 230);
+        if count < 230 {
+            browser.click(&tab, ".more");
+        }
+    }
+    browser.wait_for_text(&tab, "question 0.");
+    browser.type_into(&tab, ".search input", "question 229.");
+    browser.wait(&tab, &format!("{listed} === 1"));
+    check_clean(&mut browser, &tab, &served);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Titles of sessions, and their search.
 
 use logue_harness::store::{SessionInfo, Store, StoreError};
-use logue_message::{ChatMessage, Role};
+use logue_message::{ChatMessage, Content, ContentBlock, Role};
 
 use super::super::visible::visible_message;
 
@@ -20,13 +20,15 @@ const MAX_OF_SESSION: u64 = 10_000;
 
 /// Returns the first line that a person has sent in a session.
 ///
+/// Of several texts in one message it is the last one, which follows instructions.
+///
 /// # Errors
 /// Returns an error if the history cannot be read.
 pub(crate) async fn title(store: &dyn Store, info: &SessionInfo) -> Result<String, StoreError> {
     let first = store.history(&info.session, 0, FIRST).await?;
     let first = first.iter().filter_map(|message| {
         let message = ChatMessage::from_json(message).ok()?;
-        (message.role == Role::User).then(|| message.text())
+        (message.role == Role::User).then(|| own_text(&message))
     });
     let texts: Vec<String> = first.collect();
     let mut lines = texts.iter().flat_map(|text| text.lines());
@@ -37,6 +39,18 @@ pub(crate) async fn title(store: &dyn Store, info: &SessionInfo) -> Result<Strin
         .chars()
         .take(TITLE)
         .collect())
+}
+
+fn own_text(message: &ChatMessage) -> String {
+    let Content::Blocks(blocks) = &message.content else {
+        return message.text();
+    };
+    let texts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text { text, .. } => Some(text),
+        _ => None,
+    });
+    let last = texts.filter(|text| !text.trim().is_empty()).next_back();
+    last.cloned().unwrap_or_default()
 }
 
 /// A search of words in the visible texts of sessions.
@@ -109,6 +123,14 @@ impl SessionSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_is_not_of_the_instructions() {
+        let blocks = ["Answer in French.", "what is\nthis?", " "].map(ContentBlock::text);
+        let message = ChatMessage::user(blocks.to_vec());
+        assert_eq!(own_text(&message), "what is\nthis?");
+        assert_eq!(own_text(&ChatMessage::user("hi")), "hi");
+    }
 
     #[test]
     fn an_excerpt_surrounds_the_first_word() {
