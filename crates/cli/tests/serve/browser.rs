@@ -31,6 +31,7 @@ pub(crate) struct Browser {
 #[derive(Clone, Debug)]
 pub(crate) struct Tab {
     session: String,
+    target: String,
 }
 
 /// Returns the browser's program: `LOGUE_CHROMIUM`, the first one on the path, or the one that
@@ -137,17 +138,46 @@ impl Browser {
     }
 
     /// Opens a tab with an address, and records its requests and dialogs.
+    ///
+    /// It is visible, and hides the other tabs of its window.
     pub(crate) fn open(&mut self, address: &str) -> Tab {
-        let target = self.command(None, "Target.createTarget", json!({"url": "about:blank"}));
+        let tab = self.blank(false);
+        self.command(Some(&tab), "Page.navigate", json!({ "url": address }));
+        tab
+    }
+
+    /// Opens a tab like [`open`](Self::open) in a window of its own.
+    pub(crate) fn open_window(&mut self, address: &str) -> Tab {
+        let tab = self.blank(true);
+        self.command(Some(&tab), "Page.navigate", json!({ "url": address }));
+        tab
+    }
+
+    /// Opens a tab without a page.
+    pub(crate) fn blank(&mut self, is_window: bool) -> Tab {
+        let create = json!({"url": "about:blank", "newWindow": is_window});
+        let target = self.command(None, "Target.createTarget", create);
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = self.command(None, "Target.attachToTarget", attach);
         let session = attached["sessionId"].as_str().unwrap().to_owned();
-        let tab = Tab { session };
+        let target = target["targetId"].as_str().unwrap().to_owned();
+        let tab = Tab { session, target };
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.command(Some(&tab), &format!("{domain}.enable"), json!({}));
         }
-        self.command(Some(&tab), "Page.navigate", json!({ "url": address }));
         tab
+    }
+
+    /// Shows a tab in place of the others of its window.
+    pub(crate) fn show(&mut self, tab: &Tab) {
+        self.command(Some(tab), "Page.bringToFront", json!({}));
+        self.wait(tab, "!document.hidden");
+    }
+
+    /// Closes a tab.
+    pub(crate) fn close(&mut self, tab: Tab) {
+        let target = json!({ "targetId": tab.target });
+        self.command(None, "Target.closeTarget", target);
     }
 
     /// Evaluates an expression of a page, after its promise.

@@ -11,6 +11,7 @@ mod long;
 mod looks;
 mod reconnected;
 mod restarted;
+mod tabs;
 mod times;
 mod typing;
 

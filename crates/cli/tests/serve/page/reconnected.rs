@@ -6,22 +6,21 @@ use super::{AGENT, count, serve};
 use crate::browser::Browser;
 use crate::program::folder;
 
-/// Returns the `Last-Event-ID` of each stream of events, and the ids that it received.
+/// Returns the last id that each request of events names, and the ids that its stream received.
 fn streams(relay: &Relay) -> Vec<(String, Vec<u64>)> {
     let mut streams = Vec::new();
     for (sent, received) in relay.traffic() {
         // A connection can have several requests; a stream is its last one.
-        let Some(at) = sent.rfind("/events HTTP/1.1\r\n") else {
+        let Some((_, named)) = sent.rsplit_once("/events?session=") else {
             continue;
         };
-        let head = sent[at..].to_lowercase();
-        let last = head.split("last-event-id: ").nth(1);
-        let last = last.and_then(|rest| rest.split("\r\n").next());
+        let named = named.split_once(' ').unwrap().0;
+        let (_, last) = named.split_once("%3A").unwrap();
         let ids = received.lines().filter_map(|line| {
-            let id = line.strip_prefix("id: ")?;
+            let (_, id) = line.strip_prefix("data: ")?.split_once("\"id\":\"")?;
             id.split_once('-')?.0.parse().ok()
         });
-        streams.push((last.unwrap_or_default().to_owned(), ids.collect()));
+        streams.push((last.to_owned(), ids.collect()));
     }
     streams
 }

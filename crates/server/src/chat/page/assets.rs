@@ -37,6 +37,7 @@ const FILES: &[(&str, &str, &[u8])] = files! {
     "approval.js": SCRIPT,
     "app.js": SCRIPT,
     "composer.js": SCRIPT,
+    "connection.js": SCRIPT,
     "conversation.js": SCRIPT,
     "dom.js": SCRIPT,
     "form.js": SCRIPT,
