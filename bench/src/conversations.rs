@@ -28,6 +28,17 @@ pub fn frames(bytes: usize) -> Vec<FrameBuf> {
     maker.frames
 }
 
+/// Returns texts of words, each of `bytes` bytes or a few fewer.
+pub fn texts(count: usize, bytes: usize) -> Vec<String> {
+    let (words, mut random) = (Words::new(), Random::new(0x5EED_CAFE));
+    let mut text = || {
+        let mut text = words.prose(&mut random, bytes / 2);
+        text.truncate(text.floor_char_boundary(bytes));
+        text
+    };
+    (0..count).map(|_| text()).collect()
+}
+
 /// The frames as one OpenChatML 2.2 document.
 pub fn openchatml(frames: &[FrameBuf]) -> String {
     let mut text = write_header(&HeaderBuf::default()).unwrap_or_default();

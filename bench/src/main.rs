@@ -12,6 +12,7 @@ mod counting;
 mod generate;
 mod harness;
 mod parse;
+mod postgres;
 mod serve;
 mod sessions;
 mod stream;
@@ -24,7 +25,8 @@ use logue_bench::{Peers, chatmd, openchatml};
 
 const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
-                 | serve LOGUE [short] [PART…] | turn LOGUE [AICHAT] | stream LOGUE [AICHAT|- [LLM|-]]";
+                 | postgres PART [PYTHON] | serve LOGUE [short] [PART…] | turn LOGUE [AICHAT]
+                 | stream LOGUE [AICHAT|- [LLM|-]]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
@@ -73,6 +75,9 @@ fn main() -> ExitCode {
         ["sessions"] => sessions::table(None),
         ["sessions", python] => sessions::table(Some(Path::new(python))),
         ["sessions-player", action @ ..] => sessions::player::run(action),
+        ["postgres", part] => postgres::table(part, None),
+        ["postgres", part, python] => postgres::table(part, Some(Path::new(python))),
+        ["postgres-player", action @ ..] => postgres::player::run(action),
         ["serve", program, parts @ ..] => match serve::table(Path::new(program), parts) {
             Some(result) => result,
             None => return usage(),

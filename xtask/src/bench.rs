@@ -3,6 +3,8 @@
 mod chatmd;
 mod harness;
 mod openchatml;
+mod postgres;
+mod python;
 mod serve;
 mod sessions;
 mod stream;
@@ -25,6 +27,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["harness", rest @ ..] = arguments {
         return harness::bench(root, rest);
+    }
+    if let ["postgres", rest @ ..] = arguments {
+        return postgres::bench(root, rest);
     }
     if let ["serve", rest @ ..] = arguments {
         return serve::bench(root, rest);

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | bench openchatml|chatmd [--size MB] | bench harness|sessions|turn
+                   | bench openchatml|chatmd [--size MB] | bench harness|postgres|sessions|turn
                    | soak [PACKAGE]… | wasm | readme | screenshots [--check]
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
@@ -30,6 +30,7 @@ const USAGE: &str =
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB;
                 chatmd: reading transcripts, whole and hostile, and `logue check`;
                 harness: what a turn costs, in memory and on disk;
+                postgres: the PostgreSQL store beside LangGraph and beside a bare statement;
                 sessions: lost messages, repeated effects and rate beside two Python packages;
                 turn: what a turn with a tool costs around the model, beside aichat
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
