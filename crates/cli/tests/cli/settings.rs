@@ -114,7 +114,7 @@ fn an_invalid_value_is_an_error_at_its_position_before_it_is_used() {
         (
             "[store]\nurl = \"mysql:foo\"\n",
             7,
-            "`url`: expected `sqlite:PATH` or `memory:`",
+            "`url`: expected `sqlite:PATH`, `postgres://…` or `memory:`",
         ),
         ("[tools]\nroots = [\".\", \"no\"]\n", 15, "the root "),
     ] {
