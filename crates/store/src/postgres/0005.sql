@@ -1,6 +1,6 @@
 -- The check of what is stored. One statement sees one moment.
 
-CREATE FUNCTION logue.is_json(body text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION logue.is_json(body text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
     PERFORM body::json;
     RETURN true;

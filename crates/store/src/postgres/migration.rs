@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("0004.sql"),
     include_str!("0005.sql"),
     include_str!("0006.sql"),
+    include_str!("0007.sql"),
 ];
 
 /// The oldest version of the server, as the server states it.

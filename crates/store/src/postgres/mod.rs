@@ -26,6 +26,7 @@ mod lease;
 mod link;
 mod migration;
 mod payload;
+mod repair;
 mod session;
 mod suspension;
 mod tls;
@@ -482,16 +483,35 @@ impl Store for PostgresStore {
         self.all(Ok(verify::verify(session)), verify::report)
     }
 
-    fn repair(&self, _now: Timestamp) -> StoreResult<'_, RepairReport> {
-        Box::pin(async { Ok(RepairReport::default()) })
+    fn repair(&self, now: Timestamp) -> StoreResult<'_, RepairReport> {
+        let repaired = self.all(Ok(repair::repair(now)), repair::report);
+        Box::pin(async move {
+            let mut report = repaired.await?;
+            report.remaining = self.verify(None).await?.faults;
+            Ok(report)
+        })
     }
 
     fn quarantine(
         &self,
-        _faults: Vec<IntegrityFault>,
-        _now: Timestamp,
+        faults: Vec<IntegrityFault>,
+        now: Timestamp,
     ) -> StoreResult<'_, RepairReport> {
-        Box::pin(async { Ok(RepairReport::default()) })
+        Box::pin(async move {
+            let mut report = RepairReport::default();
+            for fault in faults {
+                let is_moved = match repair::quarantine(&fault, now) {
+                    Some(call) => self.one(Ok(call), |row| get(row, "moved")).await?,
+                    None => false,
+                };
+                if is_moved {
+                    report.quarantined.push(fault);
+                } else {
+                    report.remaining.push(fault);
+                }
+            }
+            Ok(report)
+        })
     }
 }
 

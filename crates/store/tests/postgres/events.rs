@@ -86,12 +86,12 @@ async fn it_is_as_the_one_in_memory() {
         return;
     };
     let database = server.database().unwrap();
-    let log = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let log = PostgresEventLog::new(Arc::new(open(&database.url(), "logue")));
     let found = played(&log, "s").await;
     assert_eq!(found, played(&MemoryEventLog::new(), "s").await);
 
     // Another node sees it, and a later log has other numbers.
-    let other = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let other = PostgresEventLog::new(Arc::new(open(&database.url(), "logue")));
     let position = other.position("s").await.unwrap();
     assert_eq!(position, log.position("s").await.unwrap());
     other.delete("s").await.unwrap();
@@ -107,7 +107,7 @@ async fn pages_are_bounded_in_bytes_and_logs_go_with_their_sessions() {
         return;
     };
     let database = server.database().unwrap();
-    let store = Arc::new(open(database.url(), "logue"));
+    let store = Arc::new(open(&database.url(), "logue"));
     let log = PostgresEventLog::new(Arc::clone(&store));
     let large = "x".repeat(40_000);
     let to = LogPosition::default().with_accepted(1);

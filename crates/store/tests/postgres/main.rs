@@ -2,8 +2,10 @@
 #![cfg(all(feature = "postgres", unix))]
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod damage;
 mod events;
 mod suite;
+mod turns;
 
 use logue_store::{LeaseTime, PostgresOptions, PostgresStore};
 
@@ -17,4 +19,8 @@ fn open(url: &str, schema: &str) -> PostgresStore {
 fn with(url: &str, parameter: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}{parameter}")
+}
+
+fn said(text: &str) -> serde_json::Value {
+    serde_json::json!({ "role": "user", "content": text })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_store::conformance::{cases, compare};
 use proptest::prelude::*;
-use testkit::postgres::PostgresServer;
+use testkit::postgres::{PgBouncer, PostgresServer};
 
 use super::open;
 
@@ -25,7 +25,19 @@ async fn direct() {
     let Some(server) = PostgresServer::start().unwrap() else {
         return;
     };
-    all_cases(server.database().unwrap().url()).await;
+    all_cases(&server.database().unwrap().url()).await;
+}
+
+/// `PgBouncer` gives each transaction another server connection.
+#[tokio::test]
+async fn through_a_transaction_pooler() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let Some(pooler) = PgBouncer::start(&server, &[("default_pool_size", "3")]).unwrap() else {
+        return;
+    };
+    all_cases(&server.database().unwrap().url_on(pooler.socket())).await;
 }
 
 #[test]
@@ -44,7 +56,7 @@ fn any_script_is_answered_as_in_memory() {
     };
     proptest!(config, |(script in prop::collection::vec(any::<u64>(), 0..160))| {
         number.set(number.get() + 1);
-        let store = open(database.url(), &format!("script_{}", number.get()));
+        let store = open(&database.url(), &format!("script_{}", number.get()));
         let compared = runtime.block_on(compare(&store, &script));
         prop_assert!(compared.is_ok(), "{}", compared.unwrap_err());
     });
