@@ -122,9 +122,7 @@ impl Bare {
 
     /// Returns the statements a second in a protocol of `pgbench`.
     pub(super) fn rate(&self, protocol: &str, clients: usize) -> Result<f64, Failed> {
-        let Some(mut command) = testkit::postgres::pgbench()? else {
-            return Err("there is no pgbench".into());
-        };
+        let mut command = self.database.pgbench();
         // It runs as another user, who has no access to the folder of this one.
         let output = command
             .args(["--no-vacuum", "--jobs=1", "--file=/dev/stdin"])

@@ -139,15 +139,16 @@ impl Bench {
         for program in &self.programs {
             let database = self.database(program)?;
             let names: Vec<String> = (0..writers).map(|writer| format!("w{writer}")).collect();
+            let url = database.url();
             let words: Vec<Vec<&str>> = names
                 .iter()
-                .map(|name| vec!["write", database.url(), name, &clients, &turns])
+                .map(|name| vec!["write", &url, name, &clients, &turns])
                 .collect();
             let answered = strings(&program.lines_at_once(&words)?, "answered");
-            let stored = strings(&program.lines(&["read", database.url()])?, "message");
+            let stored = strings(&program.lines(&["read", &database.url()])?, "message");
             let lost = answered.iter().filter(|text| !stored.contains(text));
             let count = APPROVALS.to_string();
-            let approvals = program.lines(&["approve", database.url(), &count])?;
+            let approvals = program.lines(&["approve", &database.url(), &count])?;
             let effects: f64 = numbers(&approvals, "effects").iter().sum();
             let lost = lost.count();
             println!(
@@ -175,7 +176,7 @@ impl Bench {
         println!("|---|---|---|---|---|---|---|---|---|");
         for program in &self.programs {
             let database = self.database(program)?;
-            let turns = self.long(program, database.url(), TURNS)?;
+            let turns = self.long(program, &database.url(), TURNS)?;
             let size = self.size(&database)?;
             let (early, late) = (median_at(&turns, 10), median_at(&turns, TURNS));
             let cost = self.cost(program)?;
@@ -212,7 +213,7 @@ impl Bench {
                 for (program, rates) in self.programs.iter().zip(&mut rates) {
                     let database = self.database(program)?;
                     let (count, turns) = (sessions.to_string(), turns.to_string());
-                    let words = ["rate", database.url(), &count, &turns, &self.path()];
+                    let words = ["rate", &database.url(), &count, &turns, &self.path()];
                     let lines = program.lines(&words)?;
                     let field = |name| numbers(&lines, name).iter().sum::<f64>();
                     rates.push(field("turns") / field("seconds"));
@@ -239,7 +240,7 @@ impl Bench {
     pub(super) fn print_long(&self, goals: &mut Vec<Goal>) -> Result<(), Failed> {
         let program = self.programs.first().ok_or("no program")?;
         let database = self.database(program)?;
-        let turns = self.long(program, database.url(), LONG)?;
+        let turns = self.long(program, &database.url(), LONG)?;
         println!("\n| turn of one session | median time | to turn 10 |");
         println!("|---|---|---|");
         let early = median_at(&turns, 10);
@@ -273,7 +274,7 @@ impl Bench {
             for _ in 0..ROUNDS {
                 let database = self.database(program)?;
                 let (count, nodes) = (clients.to_string(), nodes.to_string());
-                let words = ["append", database.url(), &nodes, &count, text];
+                let words = ["append", &database.url(), &nodes, &count, text];
                 let lines = program.lines(&words)?;
                 let field = |name| numbers(&lines, name).iter().sum::<f64>();
                 let [own, extended, prepared] = &mut rates;
@@ -299,7 +300,7 @@ impl Bench {
     fn database(&self, program: &Program) -> Result<Database, Failed> {
         eprintln!("{} …", program.name);
         let database = self.server.database()?;
-        program.lines(&["setup", database.url()])?;
+        program.lines(&["setup", &database.url()])?;
         Ok(database)
     }
 
@@ -352,7 +353,7 @@ impl Bench {
             })
         };
         let before = read()?;
-        self.long(program, &relay.url(database.url()), turns)?;
+        self.long(program, &relay.url(&database.url()), turns)?;
         let after = read()?;
         Ok(Counters {
             rows: after.rows - before.rows,

@@ -75,8 +75,7 @@ impl HarmonyDecoder {
         // The opening of the prompt belongs to the first message of the response.
         decoder.text(opening, &mut |_| {});
         decoder.flush(&mut |_| {});
-        decoder.response.has_channel = false;
-        decoder.response.has_control = false;
+        decoder.response.markers = Markers::default();
         decoder
     }
 }
@@ -228,7 +227,7 @@ fn feed(
         TextPiece::Text(text) => stream.push(0, |_| Some(text.as_bytes()), &mut sink),
         TextPiece::Control(id) => {
             stream.push(id, |_| None, &mut sink);
-            response.has_control = true;
+            response.markers.has_control = true;
             response.tokens.clear();
         }
     }
@@ -247,10 +246,7 @@ struct HarmonyResponse {
     /// The number of calls that have begun.
     call_count: usize,
     current: Option<CurrentMessage>,
-    /// Whether a channel has occurred.
-    has_channel: bool,
-    /// Whether the text contains a control token.
-    has_control: bool,
+    markers: Markers,
     /// Whether a call was truncated.
     has_truncated_call: bool,
     /// Whether the model stopped or began a message of another role.
@@ -259,6 +255,15 @@ struct HarmonyResponse {
     incomplete: Incomplete,
     /// The tokens with log probabilities whose text is not reported yet.
     tokens: TokenQueue,
+}
+
+/// The marks of the Harmony format that the output contains.
+#[derive(Clone, Copy, Debug, Default)]
+struct Markers {
+    /// Whether a channel has occurred.
+    has_channel: bool,
+    /// Whether the text contains a control token.
+    has_control: bool,
 }
 
 /// The treatment of truncated and empty responses.
@@ -321,7 +326,7 @@ impl HarmonyResponse {
     }
 
     fn start(&mut self, head: &MessageHeader, events: &mut (dyn FnMut(ModelEvent) + Send)) {
-        self.has_channel |= head.channel.is_some();
+        self.markers.has_channel |= head.channel.is_some();
         if head.role != FrameRole::Assistant && !head.stray {
             // A message of another role ends the response.
             self.is_over = true;
@@ -476,10 +481,10 @@ impl HarmonyResponse {
         };
         let message = ChatMessage::assistant(content);
         // Ids and control tokens prove that the server omits no special token.
-        let is_whole = form == Some(OutputForm::Ids) || self.has_control;
+        let is_whole = form == Some(OutputForm::Ids) || self.markers.has_control;
         let is_stripped = !is_whole && reason != Some(FinishReason::Length);
-        let is_refused = self.incomplete == Incomplete::Refused && !self.has_control;
-        if !self.has_channel && calls.is_empty() && (is_stripped || is_refused) {
+        let is_refused = self.incomplete == Incomplete::Refused && !self.markers.has_control;
+        if !self.markers.has_channel && calls.is_empty() && (is_stripped || is_refused) {
             return Err(without_channel(form, message));
         }
         if reason == Some(FinishReason::Length)
