@@ -2,8 +2,10 @@
 #![cfg(all(feature = "postgres", unix))]
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod cost;
 mod damage;
 mod events;
+mod failures;
 mod suite;
 mod turns;
 
