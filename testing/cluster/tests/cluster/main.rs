@@ -1,0 +1,4 @@
+//! Clusters of real servers on one database.
+#![cfg(unix)]
+
+mod chaos;
