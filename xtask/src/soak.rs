@@ -6,6 +6,7 @@ use std::process::Command;
 /// Packages whose tests count by `LOGUE_SOAK`, `LOGUE_ROUNDS`, `SIM_WORLDS` or `STORE_TEST_CRASHES`.
 const PACKAGES: &[&str] = &[
     "chatmd",
+    "cluster",
     "conversion-laws",
     "durability",
     "logue-cli",

@@ -79,7 +79,8 @@ impl Chaos {
     /// As [`Self::step`].
     pub fn end(&mut self, cluster: &mut Cluster) -> io::Result<()> {
         let begun = Instant::now();
-        while self.failures.iter().any(Option::is_some) && begun.elapsed() < Duration::from_secs(60) {
+        while self.failures.iter().any(Option::is_some) && begun.elapsed() < Duration::from_secs(60)
+        {
             for number in 0..self.failures.len() {
                 if let Some((failure, _)) = self.failures[number] {
                     self.end_failure(cluster, number, failure)?;
@@ -151,15 +152,14 @@ impl Chaos {
 }
 
 /// Fails if a server has ended that was not killed.
-fn check_running(
-    cluster: &mut Cluster,
-    failures: &[Option<(Failure, Instant)>],
-) -> io::Result<()> {
+fn check_running(cluster: &mut Cluster, failures: &[Option<(Failure, Instant)>]) -> io::Result<()> {
     for (node, failure) in cluster.nodes.iter_mut().zip(failures) {
         let is_down = failure.is_some_and(|(failure, _)| failure == Failure::Killed);
         if !is_down && !node.runs()? {
             let (address, log) = (node.address(), node.log());
-            return Err(io::Error::other(format!("the server {address} ended: {log}")));
+            return Err(io::Error::other(format!(
+                "the server {address} ended: {log}"
+            )));
         }
     }
     Ok(())

@@ -33,7 +33,9 @@ fn send(shared: &Shared, item: &Item, random: &mut Random) {
     } else {
         outcome = deliver(shared, item, random);
     }
-    let signal = outcome.as_ref().map(|outcome| &outcome["signal"]["signal_id"]);
+    let signal = outcome
+        .as_ref()
+        .map(|outcome| &outcome["signal"]["signal_id"]);
     let Some(signal) = signal.and_then(Value::as_str) else {
         return;
     };

@@ -26,7 +26,7 @@ pub struct ClusterSettings {
     /// Whether the relays fail at random.
     pub has_faulty_relays: bool,
     /// Whether `PgBouncer` is between the relays and the database.
-    pub haspooler: bool,
+    pub has_pooler: bool,
     /// Whether servers receive notifications.
     pub listens: bool,
     /// A library that shifts the clock of each server.
@@ -70,9 +70,12 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_on(server: PostgresServer, settings: &ClusterSettings) -> io::Result<Option<Self>> {
+    pub fn start_on(
+        server: PostgresServer,
+        settings: &ClusterSettings,
+    ) -> io::Result<Option<Self>> {
         let program = program()?;
-        let pooler = if settings.haspooler {
+        let pooler = if settings.has_pooler {
             match PgBouncer::start(&server, &[("max_client_conn", "200")])? {
                 Some(pooler) => Some(pooler),
                 None => return Ok(None),
@@ -145,7 +148,10 @@ impl Cluster {
 
     /// Returns the addresses of the servers.
     pub fn addresses(&self) -> Vec<String> {
-        self.nodes.iter().map(|node| node.address().to_owned()).collect()
+        self.nodes
+            .iter()
+            .map(|node| node.address().to_owned())
+            .collect()
     }
 
     /// Returns the folder of the prompt, the logs and the effects.
@@ -172,7 +178,11 @@ fn program() -> io::Result<PathBuf> {
         return Ok(program.into());
     }
     let own = std::env::current_exe()?;
-    let mut beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("logue"));
+    let mut beside = own
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("logue"));
     beside.find(|program| program.is_file()).ok_or_else(|| {
         let own = own.display();
         io::Error::other(format!(

@@ -30,6 +30,10 @@ pub struct Figures {
     pub events: usize,
     /// The listeners that received all of them.
     pub listeners: usize,
+    /// The messages before the log of their session began, which the history contains.
+    pub before_logs: usize,
+    /// The answers whose pieces, as events, are not their text.
+    pub torn_answers: usize,
 }
 
 /// Compares everything; returns the counts, and adds violated facts to the record.
@@ -43,7 +47,9 @@ pub fn check(cluster: &Cluster, record: &mut Record) -> io::Result<Figures> {
     };
     check_keys(cluster, record)?;
     let effects = effects(cluster)?;
-    let sessions = cluster.database.query("select convert_from(id, 'UTF8') from logue.session")?;
+    let sessions = cluster
+        .database
+        .query("select convert_from(id, 'UTF8') from logue.session")?;
     for session in sessions.lines() {
         let history = history(cluster, session)?;
         check_history(session, &history, &effects, record, &mut figures);
@@ -65,12 +71,16 @@ fn check_keys(cluster: &Cluster, record: &mut Record) -> io::Result<()> {
         "select convert_from(key, 'UTF8'), count(*), min(pos & 4294967295) \
          from logue.entry where key is not null group by key",
     )?;
-    let mut found: BTreeMap<&str, &str> =
-        found.lines().filter_map(|line| line.split_once('|')).collect();
+    let mut found: BTreeMap<&str, &str> = found
+        .lines()
+        .filter_map(|line| line.split_once('|'))
+        .collect();
     for (key, (session, entry)) in record.acknowledged.clone() {
         let stored = found.remove(key.as_str());
         if stored != Some(format!("1|{entry}").as_str()) {
-            record.violation(format!("{key} of {session} is entry {entry}, stored: {stored:?}"));
+            record.violation(format!(
+                "{key} of {session} is entry {entry}, stored: {stored:?}"
+            ));
         }
     }
     Ok(())
@@ -80,7 +90,11 @@ fn check_keys(cluster: &Cluster, record: &mut Record) -> io::Result<()> {
 fn effects(cluster: &Cluster) -> io::Result<BTreeMap<String, usize>> {
     let mut effects = BTreeMap::new();
     let file = cluster.folder().join("effects");
-    let lines = if file.exists() { fs::read_to_string(file)? } else { String::new() };
+    let lines = if file.exists() {
+        fs::read_to_string(file)?
+    } else {
+        String::new()
+    };
     for line in lines.lines() {
         *effects.entry(line.to_owned()).or_default() += 1;
     }
@@ -132,10 +146,15 @@ fn check_history(
             *messages.entry(key.unwrap_or(text)).or_default() += 1;
         } else if message["role"] == "tool" {
             let call = message["tool_call_id"].as_str().unwrap_or_default();
-            results.entry(call.trim_start_matches("call-")).or_default().push(message);
+            results
+                .entry(call.trim_start_matches("call-"))
+                .or_default()
+                .push(message);
         } else {
             let text = text(message);
-            let key = text.strip_prefix("echo ").or_else(|| text.strip_prefix("did "));
+            let key = text
+                .strip_prefix("echo ")
+                .or_else(|| text.strip_prefix("did "));
             if let Some(key) = key {
                 *answers.entry(key).or_default() += 1;
             }
@@ -147,7 +166,9 @@ fn check_history(
         }
         let count = messages.get(key.as_str()).copied().unwrap_or(0);
         if count != 1 {
-            record.violation(format!("{key} is {count} times in the history of {session}"));
+            record.violation(format!(
+                "{key} is {count} times in the history of {session}"
+            ));
         }
         let count = answers.get(key.as_str()).copied().unwrap_or(0);
         if count != 1 {
@@ -156,13 +177,17 @@ fn check_history(
     }
     for (key, count) in &messages {
         if *count > 1 {
-            record.violation(format!("{key} is {count} times in the history of {session}"));
+            record.violation(format!(
+                "{key} is {count} times in the history of {session}"
+            ));
         }
     }
     for (key, results) in &results {
         figures.calls += 1;
         let runs = effects.get(*key).copied().unwrap_or(0);
-        let is_cancelled = results.iter().any(|result| result.to_string().contains("E-TOOL-CANCELLED"));
+        let is_cancelled = results
+            .iter()
+            .any(|result| result.to_string().contains("E-TOOL-CANCELLED"));
         if results.len() != 1 {
             record.violation(format!("the call of {key} has {} results", results.len()));
         }
@@ -201,35 +226,59 @@ fn check_events(session: &str, record: &mut Record, figures: &mut Figures) {
     for other in others {
         let differs = first.iter().zip(other).find(|(one, two)| one != two);
         if let Some((one, two)) = differs {
-            record.violation(format!("listeners of {session} received {one:?} and {two:?}"));
+            record.violation(format!(
+                "listeners of {session} received {one:?} and {two:?}"
+            ));
         } else if first.len() != other.len() {
             let (one, two) = (first.len(), other.len());
-            record.violation(format!("listeners of {session} received {one} and {two} events"));
+            record.violation(format!(
+                "listeners of {session} received {one} and {two} events"
+            ));
         }
     }
     let mut ends: BTreeMap<u64, usize> = BTreeMap::new();
     let mut messages: BTreeMap<String, usize> = BTreeMap::new();
+    let mut pieces = String::new();
     for Event { data, .. } in first {
         let data: Value = serde_json::from_str(data).unwrap_or_default();
         let kind = data["type"].as_str().unwrap_or_default();
         if matches!(kind, "turn.completed" | "turn.suspended" | "turn.failed") {
             *ends.entry(data["turn"].as_u64().unwrap_or(0)).or_default() += 1;
         }
-        let listed = data["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for text in listed.iter().chain([&data["message"]]).filter_map(user_text) {
+        match kind {
+            "answer.started" | "answer.withdrawn" | "turn.recovered" => pieces.clear(),
+            "answer.delta" => pieces.push_str(data["text"].as_str().unwrap_or_default()),
+            "answer.completed" if text(&data["message"]) != pieces => figures.torn_answers += 1,
+            _ => {}
+        }
+        let listed = data["messages"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        for text in listed
+            .iter()
+            .chain([&data["message"]])
+            .filter_map(user_text)
+        {
             *messages.entry(text.to_owned()).or_default() += 1;
         }
     }
+    // A log begins after the outcomes that the store has at that time.
+    let begin = ends.keys().next().copied().unwrap_or(0);
     for (turn, count) in ends {
         if count != 1 {
             record.violation(format!("turn {turn} of {session} has {count} ends"));
         }
     }
-    for (key, (own, _)) in record.acknowledged.clone() {
+    for (key, (own, entry)) in record.acknowledged.clone() {
         let count = |kind| messages.get(&format!("{kind}{key}")).copied().unwrap_or(0);
         let count = count(SAY) + count(WORK);
-        if own == session && count != 1 {
-            record.violation(format!("{key} is in {count} events of {session}"));
+        if own == session && count == 0 && entry < begin {
+            figures.before_logs += 1;
+        } else if own == session && count != 1 {
+            record.violation(format!(
+                "{key}, entry {entry}, is in {count} events of {session}"
+            ));
         }
     }
 }

@@ -159,7 +159,10 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> io::Result<(u16, String)> {
         }
         head.push_str(&line.to_ascii_lowercase());
     }
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| io::Error::other(format!("malformed answer: {head}")))?;
     Ok((status, head))
 }

@@ -10,6 +10,7 @@
 
 mod chaos;
 mod client;
+mod clock;
 mod cluster;
 mod facts;
 mod http;
@@ -20,6 +21,7 @@ mod node;
 mod record;
 
 pub use chaos::Chaos;
+pub use clock::clock_library;
 pub use cluster::{Cluster, ClusterSettings};
 pub use facts::{Figures, check};
 pub use http::{Answer, Event, EventStream, Received, events, request};

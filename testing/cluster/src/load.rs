@@ -144,6 +144,12 @@ impl Load {
         items.unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Leaves the messages that no sender has begun with.
+    pub fn stop(&self) {
+        let items = self.shared.items.lock();
+        items.unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Returns the observations until now.
     pub fn record(&self) -> MutexGuard<'_, Record> {
         self.shared.record()
@@ -162,7 +168,9 @@ impl Load {
             }
             if begun.elapsed() > most {
                 let (time, left) = (most.as_secs(), left.join("; "));
-                return Err(io::Error::other(format!("{time} s after the failures: {left}")));
+                return Err(io::Error::other(format!(
+                    "{time} s after the failures: {left}"
+                )));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -187,7 +195,10 @@ impl Load {
              left join logue.log l on l.id = s.id where l.cursor is distinct from s.cursor",
         )?;
         if !behind.is_empty() {
-            left.push(format!("outcomes without events: {}", behind.replace('\n', ", ")));
+            left.push(format!(
+                "outcomes without events: {}",
+                behind.replace('\n', ", ")
+            ));
         }
         Ok(left)
     }
@@ -197,9 +208,15 @@ impl Load {
     /// # Errors
     /// Returns an error if the database cannot be read.
     pub fn finish(self, cluster: &Cluster, most: Duration) -> io::Result<Record> {
-        let ends = cluster.database.query("select convert_from(id, 'UTF8'), seq from logue.log")?;
+        let ends = cluster
+            .database
+            .query("select convert_from(id, 'UTF8'), seq from logue.log")?;
         {
-            let mut known = self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self
+                .shared
+                .ends
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             for line in ends.lines() {
                 let (session, seq) = line.split_once('|').unwrap_or((line, ""));
                 known.insert(session.to_owned(), seq.parse().unwrap_or(0));
@@ -218,7 +235,9 @@ impl Load {
         self.shared.is_abandoned.store(true, Ordering::SeqCst);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                self.shared.record().violation("a client panicked".to_owned());
+                self.shared
+                    .record()
+                    .violation("a client panicked".to_owned());
             }
         }
         self.shared.record().clone()

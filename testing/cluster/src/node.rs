@@ -128,7 +128,8 @@ impl Node {
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         let process = self.process.as_ref();
-        if let Some(process) = process.and_then(|process| Pid::from_raw(i32::try_from(process.id()).ok()?))
+        if let Some(process) =
+            process.and_then(|process| Pid::from_raw(i32::try_from(process.id()).ok()?))
         {
             kill_process(process, signal)?;
         }

@@ -25,6 +25,8 @@ pub struct Record {
     pub lost_answers: usize,
     /// The connections of listeners.
     pub streams: usize,
+    /// The times that a listener had to begin anew.
+    pub resets: usize,
     /// The received events of each listener, by session.
     pub events: BTreeMap<String, Vec<Vec<Event>>>,
     /// The violated facts.
@@ -52,7 +54,9 @@ impl Record {
 
     /// Notes the outcome of a message; all deliveries of it must have the same entry.
     pub(crate) fn acknowledge(&mut self, key: &str, session: &str, entry: u64) {
-        let known = self.acknowledged.insert(key.to_owned(), (session.to_owned(), entry));
+        let known = self
+            .acknowledged
+            .insert(key.to_owned(), (session.to_owned(), entry));
         if let Some((_, known)) = known.filter(|(_, known)| *known != entry) {
             self.violation(format!("{key} is entry {known} and entry {entry}"));
         }

@@ -40,6 +40,7 @@ const LAYERS: &[Layer] = &[
     layer("sim", 7, &[], &[]),
     layer("testkit", 0, &["faultfs"], &[]),
     layer("attacks", 7, &[], &[]),
+    layer("cluster", 7, &[], &[]),
     layer("durability", 7, &[], &[]),
     layer("faultfs", 0, &[], &[]),
     layer("approved-tool", 7, &[], &[]),

@@ -1,59 +1,60 @@
 //! Everything fails at random, and nothing is lost.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cluster::{Chaos, Cluster, ClusterSettings, Load, LoadSettings, check};
-use testkit::postgres::PostgresSettings;
+use cluster::{Chaos, Cluster, ClusterSettings, Figures, Load, LoadSettings, Record, check};
+use testkit::{Relay, soak};
 
-/// The time in which everything that was accepted is done after the last failure.
-const SETTLED: Duration = Duration::from_secs(30);
-
-/// Returns the number of a variable.
-fn variable(name: &str, default: u64) -> u64 {
-    let given = std::env::var(name).ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-/// Returns the seed of `LOGUE_CLUSTER_SEED`, or a new one.
-fn seed() -> u64 {
-    let time = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    variable("LOGUE_CLUSTER_SEED", u64::from(time.subsec_micros()))
-}
+use crate::trial::{SETTLED, seed, variable};
 
 #[test]
 fn servers_that_fail_at_random_lose_and_repeat_nothing() {
     let seed = seed();
-    println!("cluster: repeat with LOGUE_CLUSTER_SEED={seed}");
-    let sends = usize::try_from(variable("LOGUE_CLUSTER_SENDS", 200)).unwrap();
-    let sessions = usize::try_from(variable("LOGUE_CLUSTER_SESSIONS", 10)).unwrap();
-    let senders = usize::try_from(variable("LOGUE_CLUSTER_SENDERS", 8)).unwrap();
     let settings = ClusterSettings {
         seed,
         nodes: 4,
-        has_faulty_relays: variable("LOGUE_CLUSTER_CALM", 0) == 0,
-        database: PostgresSettings::default(),
+        has_faulty_relays: true,
+        listens: true,
         ..ClusterSettings::default()
     };
-    let Some(mut cluster) = Cluster::start(&settings).unwrap() else {
+    run(&settings, soak::rounds(200, 10_000));
+}
+
+#[test]
+fn wrong_clocks_and_a_pooler_lose_and_repeat_nothing() {
+    let seed = seed();
+    let settings = ClusterSettings {
+        seed,
+        nodes: 4,
+        has_faulty_relays: true,
+        has_pooler: true,
+        clock: cluster::clock_library().unwrap(),
+        ..ClusterSettings::default()
+    };
+    run(&settings, soak::rounds(100, 2_000));
+}
+
+/// Sends messages under failures until all are begun, and checks everything.
+fn run(settings: &ClusterSettings, sends: u32) {
+    let number = |name: &str, default: u32| variable(name, default.into());
+    let count = |name, default| usize::try_from(number(name, default)).unwrap();
+    let sends = count("LOGUE_CLUSTER_SENDS", sends);
+    let load = LoadSettings {
+        seed: settings.seed,
+        sends,
+        sessions: count("LOGUE_CLUSTER_SESSIONS", soak::rounds(10, 100)),
+        senders: count("LOGUE_CLUSTER_SENDERS", soak::rounds(16, 24)),
+        listeners: 2,
+        pace: Duration::from_millis(number("LOGUE_CLUSTER_PACE", 20)),
+    };
+    let Some(mut cluster) = Cluster::start(settings).unwrap() else {
         return;
     };
-    let begun = std::time::Instant::now();
-    let load = LoadSettings {
-        seed,
-        sends,
-        sessions,
-        senders,
-        listeners: 2,
-        pace: Duration::from_millis(variable("LOGUE_CLUSTER_PACE", 50)),
-    };
+    let begun = Instant::now();
     let load = Load::start(&load, cluster.addresses());
-    let mut chaos = Chaos::new(seed);
+    let mut chaos = Chaos::new(settings.seed);
     while load.waiting() > 0 {
-        if settings.has_faulty_relays {
-            chaos.step(&mut cluster).unwrap();
-        } else {
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        chaos.step(&mut cluster).unwrap();
     }
     chaos.end(&mut cluster).unwrap();
     let failing = begun.elapsed();
@@ -66,25 +67,46 @@ fn servers_that_fail_at_random_lose_and_repeat_nothing() {
         }
     };
     let figures = check(&cluster, &mut record).unwrap();
+    let times = (failing, settled.unwrap_or_default());
+    report(&cluster, &chaos, &record, &figures, times);
+    let seed = settings.seed;
+    assert!(
+        record.violations.is_empty(),
+        "seed {seed}: {:#?}",
+        record.violations
+    );
+    assert_eq!(record.resets, 0, "seed {seed}");
+    let ended = record.acknowledged.len() + record.interrupted_turns.len();
+    assert_eq!(ended, sends, "seed {seed}");
+}
+
+fn report(
+    cluster: &Cluster,
+    chaos: &Chaos,
+    record: &Record,
+    figures: &Figures,
+    (failing, settled): (Duration, Duration),
+) {
     println!(
-        "cluster: {} messages and {} calls in {} sessions, {:.1} s of failures, settled {:.1} s later",
+        "cluster: {} messages and {} calls, {:.1} s of failures, settled {:.1} s later",
         figures.messages,
         figures.calls,
-        sessions,
         failing.as_secs_f64(),
-        settled.unwrap_or_default().as_secs_f64(),
+        settled.as_secs_f64(),
     );
     println!(
-        "cluster: {} kills, {} pauses ({} longer than a lease), {} cuts, {} of the relays, {} failed starts",
+        "cluster: {} kills, {} pauses ({} longer than a lease), {} cuts of a server, {} cuts of a \
+         connection, {} failed starts",
         chaos.kills,
         chaos.pauses,
         chaos.long_pauses,
         chaos.cuts,
-        cluster.relays.iter().map(testkit::Relay::faults).sum::<usize>(),
+        cluster.relays.iter().map(Relay::faults).sum::<usize>(),
         chaos.failed_starts,
     );
     println!(
-        "cluster: {} lost answers, refusals {:?}, {} interrupted calls of which {} ran, {} turns interrupted",
+        "cluster: {} lost answers, refusals {:?}, {} interrupted calls of which {} ran, {} interrupted \
+         turns",
         record.lost_answers,
         record.refusals,
         figures.interrupted,
@@ -92,9 +114,13 @@ fn servers_that_fail_at_random_lose_and_repeat_nothing() {
         record.interrupted_turns.len(),
     );
     println!(
-        "cluster: {} events to {} listeners over {} streams",
-        figures.events, figures.listeners, record.streams,
+        "cluster: {} events to {} listeners over {} streams, {} torn answers, {} messages \
+         before the log, {} resets",
+        figures.events,
+        figures.listeners,
+        record.streams,
+        figures.torn_answers,
+        figures.before_logs,
+        record.resets,
     );
-    assert!(record.violations.is_empty(), "seed {seed}: {:#?}", record.violations);
-    assert_eq!(record.acknowledged.len() + record.interrupted_turns.len(), sends);
 }

@@ -1,4 +1,11 @@
 //! Clusters of real servers on one database.
 #![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a trial that cannot be carried out fails its test"
+)]
 
 mod chaos;
+mod database;
+mod latency;
+mod trial;
