@@ -54,6 +54,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     l logue.log;
     is_there boolean := false;
+    own bigint;
 BEGIN
     has_moved := true;
     LOOP
@@ -67,8 +68,10 @@ BEGIN
             ON CONFLICT DO NOTHING;
     END LOOP;
     IF p_again THEN
-        is_there := EXISTS (SELECT 1 FROM logue.event e WHERE e.log = l.num AND e.last = l.seq
-            AND e.at = p_at AND e.texts = p_texts);
+        -- Another node may have appended after it.
+        SELECT max(e.last) INTO own FROM logue.event e WHERE e.log = l.num AND e.last > l.seq - 4096
+            AND e.at = p_at AND e.entries = p_entries AND e.texts = p_texts;
+        is_there := own IS NOT NULL;
         is_there := is_there OR (cardinality(p_texts) = 0 AND p_moves
             AND l.accepted = p_accepted AND l.cursor = p_cursor);
     END IF;
@@ -91,7 +94,8 @@ BEGIN
     END IF;
     has_moved := false;
     generation := logue.generation(l);
-    seq := l.seq;
+    -- The number of the last of these events.
+    seq := coalesce(own, l.seq);
     accepted := l.accepted;
     settled := l.settled;
     cursor := l.cursor;

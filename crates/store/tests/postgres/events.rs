@@ -131,3 +131,25 @@ async fn pages_are_bounded_in_bytes_and_logs_go_with_their_sessions() {
         "0"
     );
 }
+
+#[tokio::test]
+async fn an_append_whose_answer_was_lost_is_found_below_those_of_other_nodes() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let log = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let to = LogPosition::default().with_accepted(1);
+    let batches = [
+        batch(Some((LogPosition::default(), to)), &[(1, "a")]),
+        batch(None, &[(1, "b"), (1, "c")]),
+        batch(None, &[(2, "d")]),
+    ];
+    for one in batches {
+        log.append("s", one).await.unwrap().unwrap();
+    }
+    let again =
+        "SELECT seq FROM logue.log_append('s', false, 0, 0, 0, 0, 0, '{1,1}', '{b,c}', 12, true)";
+    assert_eq!(database.query(again).unwrap(), "3");
+    assert_eq!(log.position("s").await.unwrap().seq, 4);
+}
