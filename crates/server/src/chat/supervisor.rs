@@ -7,13 +7,12 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::chat::wake_time;
 use logue_harness::store::{
-    EntryPayload, EntryState, SessionFilter, StoreError, SuspensionFilter, SuspensionStatus,
+    EntryState, SessionFilter, StoreError, SuspensionFilter, SuspensionStatus,
 };
-use logue_message::ChatMessage;
 use tokio::time::Instant;
 
 use super::problem::Problem;
-use super::turns::{TurnOrigin, Turns};
+use super::turns::{TurnOrigin, Turns, message_of};
 
 /// The interval between two checks for changes by other processes.
 const LOOK: Duration = Duration::from_millis(200);
@@ -173,12 +172,8 @@ async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Re
     let Some(first) = inbox.first().filter(|_| !turns.runs(session)) else {
         return Ok(());
     };
-    let message = match &first.work {
-        Some(EntryPayload::Message { message }) => ChatMessage::from_json(message).ok(),
-        _ => None,
-    };
     let origin = TurnOrigin {
-        message,
+        message: message_of(first),
         is_taken_over: true,
         is_recovered: first.state == EntryState::Running,
         permit: None,

@@ -8,8 +8,8 @@ use logue_agent::{TurnEvent, TurnStop};
 use logue_graph::{IdSource, RunEvent};
 use logue_harness::Clock;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
-use logue_harness::events::EventBatch;
-use logue_harness::store::StoreError;
+use logue_harness::events::{EventBatch, LogPosition};
+use logue_harness::store::{EntryPayload, InboxEntry, StoreError};
 use logue_message::ChatMessage;
 use tokio::sync::{oneshot, watch};
 use tracing::Instrument as _;
@@ -80,6 +80,8 @@ struct LoggedAcceptance {
     after: Option<EventId>,
     /// Whether entries before it have no outcome in the log.
     has_earlier: bool,
+    /// Whether no other task counts the turn.
+    is_counted: bool,
 }
 
 /// The origin of a turn for the log.
@@ -271,7 +273,9 @@ impl Turns {
                         ChatEvent::Accepted { entry } => {
                             let begun = self.log_acceptance(session, entry, &origin).await;
                             if let Some(begun) = &begun {
-                                meter.begin(origin.message.as_ref());
+                                if begun.is_counted {
+                                    meter.begin(origin.message.as_ref());
+                                }
                                 events = Some(TurnEvents::new(entry));
                                 has_earlier = begun.has_earlier;
                             }
@@ -333,30 +337,38 @@ impl Turns {
         log_outcomes(log, &**store, &*self.clock, session).await
     }
 
-    /// Logs the acceptance of an entry, once. Returns `None` if its events are not to be logged.
+    /// Logs the acceptance of an entry, once, after those of all earlier entries.
     ///
-    /// A message that is delivered again has been accepted, and another task may log its events.
+    /// Returns `None` if the log fails. A message that is delivered again has been accepted; its
+    /// events are those of the task that runs its turn.
     async fn log_acceptance(
         &self,
         session: &str,
         entry: u64,
         origin: &TurnOrigin,
     ) -> Option<LoggedAcceptance> {
-        let mut events = TurnEvents::new(entry);
-        events.accepted(origin.message.as_ref());
-        let events = events.take();
+        let own = acceptance(entry, origin.message.as_ref());
         loop {
             let position = self.hub.position(session).await.ok()?;
             let has_earlier = position.settled + 1 < entry;
             if entry <= position.accepted {
-                return origin.is_taken_over.then_some(LoggedAcceptance {
+                return Some(LoggedAcceptance {
                     after: None,
                     has_earlier,
+                    is_counted: origin.is_taken_over,
                 });
             }
+            let Some(mut events) = self
+                .earlier_acceptances(session, position, entry)
+                .await
+                .ok()?
+            else {
+                continue;
+            };
+            events.extend(own.iter().cloned());
             let batch = EventBatch {
                 progress: Some((position, position.with_accepted(entry))),
-                events: events.clone(),
+                events,
                 now: self.clock.now(),
             };
             match self.hub.append(session, batch).await {
@@ -365,6 +377,7 @@ impl Turns {
                     return Some(LoggedAcceptance {
                         after: Some(id.at(id.seq.saturating_sub(1))),
                         has_earlier,
+                        is_counted: true,
                     });
                 }
                 Ok(None) => {
@@ -376,6 +389,34 @@ impl Turns {
                 Err(_) => return None,
             }
         }
+    }
+
+    /// Returns the acceptances between a position and an entry, which other nodes have not logged yet.
+    ///
+    /// Returns `None` if outcomes were logged instead, which moves the log.
+    async fn earlier_acceptances(
+        &self,
+        session: &str,
+        position: LogPosition,
+        entry: u64,
+    ) -> Result<Option<Vec<(u64, Arc<str>)>>, StoreError> {
+        if position.accepted + 1 >= entry {
+            return Ok(Some(Vec::new()));
+        }
+        let inbox = self.host.store().inbox(session).await?;
+        let missing = (position.accepted + 1)..entry;
+        let mut events = Vec::new();
+        for earlier in inbox.iter().filter(|one| missing.contains(&one.entry)) {
+            events.extend(acceptance(earlier.entry, message_of(earlier).as_ref()));
+        }
+        // Those that are settled enter the log with their outcomes.
+        if (events.len() as u64) < entry - 1 - position.accepted {
+            self.log_outcomes(session).await?;
+            if self.hub.position(session).await? != position {
+                return Ok(None);
+            }
+        }
+        Ok(Some(events))
     }
 
     /// Appends the events of a turn. What cannot be logged is tried again with later events.
@@ -406,6 +447,21 @@ impl Turns {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Returns the event of the acceptance of an entry.
+fn acceptance(entry: u64, message: Option<&ChatMessage>) -> Vec<(u64, Arc<str>)> {
+    let mut events = TurnEvents::new(entry);
+    events.accepted(message);
+    events.take()
+}
+
+/// Returns the message of an entry that is not a decision or a retry.
+pub(super) fn message_of(entry: &InboxEntry) -> Option<ChatMessage> {
+    match &entry.work {
+        Some(EntryPayload::Message { message }) => ChatMessage::from_json(message).ok(),
+        _ => None,
     }
 }
 
