@@ -16,6 +16,10 @@ use crate::node::{Node, command};
 /// The variable that names another program than the one that was built with the tests.
 const PROGRAM: &str = "LOGUE_CLUSTER_PROGRAM";
 
+/// The variable that names a file of SQL, which runs before the load: a changed function of the store
+/// shows which facts depend on it.
+const SQL: &str = "LOGUE_CLUSTER_SQL";
+
 /// The form of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterSettings {
@@ -98,6 +102,9 @@ impl Cluster {
         };
         for number in 0..settings.nodes {
             cluster.add_node(settings, number)?;
+        }
+        if let Some(file) = std::env::var_os(SQL) {
+            cluster.database.query(&std::fs::read_to_string(file)?)?;
         }
         Ok(Some(cluster))
     }

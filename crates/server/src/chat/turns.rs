@@ -391,7 +391,7 @@ impl Turns {
         }
     }
 
-    /// Returns the acceptances between a position and an entry, which other nodes have not logged yet.
+    /// Returns the acceptances before an entry that other nodes have not logged yet.
     ///
     /// Returns `None` if outcomes were logged instead, which moves the log.
     async fn earlier_acceptances(
