@@ -95,7 +95,7 @@ impl Cluster {
             relays: Vec::new(),
             database: server.database()?,
             server,
-            pooler: pooler,
+            pooler,
             model: model::start(settings.seed)?,
             folder,
             program,

@@ -102,7 +102,7 @@ fn follow(
     };
     shared.record().streams += 1;
     let session = path.rsplit('/').nth(1).unwrap_or_default();
-    for _ in 0..1 + random.below(200) {
+    for _ in 0..=random.below(200) {
         if shared.is_abandoned() || is_complete(shared, session, received) {
             return None;
         }
