@@ -1,6 +1,10 @@
 //! Clusters of real servers on one database.
 #![cfg(unix)]
 #![expect(
+    clippy::print_stdout,
+    reason = "seeds and figures are part of the result"
+)]
+#![expect(
     clippy::unwrap_used,
     reason = "a trial that cannot be carried out fails its test"
 )]
