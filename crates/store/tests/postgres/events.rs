@@ -138,7 +138,7 @@ async fn an_append_whose_answer_was_lost_is_found_below_those_of_other_nodes() {
         return;
     };
     let database = server.database().unwrap();
-    let log = PostgresEventLog::new(Arc::new(open(database.url(), "logue")));
+    let log = PostgresEventLog::new(Arc::new(open(&database.url(), "logue")));
     let to = LogPosition::default().with_accepted(1);
     let batches = [
         batch(Some((LogPosition::default(), to)), &[(1, "a")]),
