@@ -274,7 +274,6 @@ fn moved_sessions_are_refused_by_every_command() {
         &["send", "a", "More."][..],
         &["sessions", "fork", "a", "c"],
         &["sessions", "rerun", "a", "--step", "1"],
-        &["sessions", "retry", "a"],
     ] {
         let refused = on(place, OLD, command);
         assert_eq!(

@@ -136,6 +136,15 @@ impl SessionHub {
         if let Some(known) = known {
             return Ok(known);
         }
+        self.position_in_log(session).await
+    }
+
+    /// Returns the position of the log of a session, which may have been lost or restored.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be read.
+    pub(crate) async fn position_in_log(&self, session: &str) -> Result<LogPosition, StoreError> {
+        let live = self.live(session);
         let _order = live.appending.lock().await;
         let position = self.log.position(session).await?;
         *live.position() = position.has_begun().then_some(position);

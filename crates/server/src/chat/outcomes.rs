@@ -40,7 +40,11 @@ pub(crate) async fn log_outcomes(
         };
         let is_last = page.as_ref().is_ok_and(|page| page.len() < PAGE);
         let (events, next) = match page {
-            Ok(page) if page.is_empty() => return Ok(()),
+            // The position that is known here may be that of a log that was lost meanwhile.
+            Ok(page) if page.is_empty() => match hub.position_in_log(session).await? {
+                now if now == position => return Ok(()),
+                _ => continue,
+            },
             Ok(page) => events_of(store, session, position, &page).await?,
             Err(StoreError::Damaged(_)) => match lost(store, session, position).await? {
                 Some(batch) => batch,

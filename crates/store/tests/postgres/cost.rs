@@ -56,7 +56,8 @@ async fn a_turn_leaves_few_rows_and_little_more_than_its_text() {
     let rows = number(&database, ROWS) - rows;
     let bytes = number(&database, TABLES) - bytes;
     assert!(rows <= 400 * 8, "{rows} rows for 400 turns");
-    let sizes = "string_agg(relname || ' ' || pg_relation_size(oid) || ' ' || pg_table_size(oid), ', ')
+    let sizes =
+        "string_agg(relname || ' ' || pg_relation_size(oid) || ' ' || pg_table_size(oid), ', ')
         FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'logue'::regnamespace
             AND pg_relation_size(oid) > 8192";
     let sizes = database.query(&format!("SELECT {sizes}")).unwrap();
