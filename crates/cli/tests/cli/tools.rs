@@ -177,10 +177,16 @@ fn a_model_grants_itself_no_tools() {
     }
     // A prompt that the agent names and that does not exist yet is not an agent afterwards.
     assert!(results[5].contains("appended"), "{}", results[5]);
+    // The model receives the code only; the cause is for the person at the terminal.
     assert!(
-        results[6].contains("a tool wrote it in this run"),
+        results[6].starts_with("E-MD-AGENT-FAILED"),
         "{}",
         results[6]
+    );
+    assert!(
+        ran.stderr.contains("a tool wrote it in this run"),
+        "{}",
+        ran.stderr
     );
     assert_eq!(server.received().len(), 2, "no agent was asked");
     for kept in ["prompt.md", "shared.md", "helper.md"] {

@@ -175,7 +175,7 @@ impl Browser {
     }
 
     /// Closes a tab.
-    pub(crate) fn close(&mut self, tab: Tab) {
+    pub(crate) fn close(&mut self, tab: &Tab) {
         let target = json!({ "targetId": tab.target });
         self.command(None, "Target.closeTarget", target);
     }

@@ -7,7 +7,7 @@ use crate::program::{folder, logue};
 
 /// Returns the next event, with its session and the number of its id.
 fn next(stream: &mut Events) -> (String, u64, String) {
-    let event = stream.next().expect("an event").data;
+    let event = stream.next().unwrap().data;
     let id = event["id"].as_str().unwrap_or("0-0");
     let seq = id.split_once('-').unwrap().0.parse().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();

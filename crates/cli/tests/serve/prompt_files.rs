@@ -55,9 +55,9 @@ fn replies(calls: &[(&str, Value)]) -> Vec<Reply> {
         .enumerate()
         .flat_map(|(number, (name, arguments))| {
             let call = Answer::text("").with_call(
-                &format!("call_{number}"),
+                format!("call_{number}"),
                 *name,
-                &arguments.to_string(),
+                arguments.to_string(),
             );
             [Reply::Answer(call), Reply::Answer(Answer::text("done"))]
         });

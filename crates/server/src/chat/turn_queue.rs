@@ -144,7 +144,8 @@ mod tests {
         }
         queue.push(run(TurnEvent::Calling("tool".to_owned())));
         queue.push(run(TurnEvent::Delta("end".to_owned())));
-        let all: String = (0..10_000).map(|number| format!("{number} ")).collect();
+        let numbers: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
+        let all = numbers.join(" ") + " ";
         let events = texts(queue.take().await);
         assert_eq!(events.len(), 5, "{events:?}");
         assert_eq!((&*events[0], &events[1]), ("other", &all));

@@ -180,7 +180,7 @@ fn twelve_tabs_send_stop_and_approve() {
             },
         );
         let closed = tabs.remove(elected.unwrap());
-        browser.close(closed);
+        browser.close(&closed);
     }
     gate.open();
     gate.open();

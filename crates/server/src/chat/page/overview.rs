@@ -45,11 +45,11 @@ fn own_text(message: &ChatMessage) -> String {
     let Content::Blocks(blocks) = &message.content else {
         return message.text();
     };
-    let texts = blocks.iter().filter_map(|block| match block {
+    let mut texts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text { text, .. } => Some(text),
         _ => None,
     });
-    let last = texts.filter(|text| !text.trim().is_empty()).next_back();
+    let last = texts.rfind(|text| !text.trim().is_empty());
     last.cloned().unwrap_or_default()
 }
 
