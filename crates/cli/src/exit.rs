@@ -87,9 +87,22 @@ pub(crate) struct CliError {
     /// The wait that the server requests before the next attempt.
     pub(crate) retry_after: Option<Duration>,
     /// The complete report, if it is already rendered.
-    pub(crate) report: Option<String>,
-    /// The report without text of the prompt: the place and the code of each error.
+    pub(crate) report: Option<Box<ErrorReport>>,
+}
+
+/// A rendered report of errors.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorReport {
+    /// The complete text.
+    pub(crate) text: String,
+    /// The text without lines of the prompt: the place and the code of each error.
     pub(crate) places: Option<String>,
+}
+
+impl From<String> for Box<ErrorReport> {
+    fn from(text: String) -> Self {
+        Self::new(ErrorReport { text, places: None })
+    }
 }
 
 impl CliError {
@@ -101,7 +114,6 @@ impl CliError {
             help: Vec::new(),
             retry_after: None,
             report: None,
-            places: None,
         }
     }
 
@@ -119,14 +131,18 @@ impl CliError {
     /// Returns the failure with a report that quotes nothing of a prompt.
     #[must_use]
     pub(crate) fn without_sources(mut self) -> Self {
-        self.report = self.places.take().or(self.report);
+        if let Some(report) = &mut self.report
+            && let Some(places) = report.places.take()
+        {
+            report.text = places;
+        }
         self
     }
 
     /// Returns the text for standard error.
     pub(crate) fn text(&self) -> String {
         if let Some(report) = &self.report {
-            return report.clone();
+            return report.text.clone();
         }
         let mut text = format!("error[{}]: {}\n", self.code, shown(&self.message));
         for help in &self.help {

@@ -32,7 +32,7 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
             (first.code.as_str(), format!("{place}: {}", first.message))
         });
     CliError {
-        report: Some(reports.join("\n")),
+        report: Some(reports.join("\n").into()),
         help: errors
             .first()
             .map_or_else(Vec::new, |first| first.help.clone()),

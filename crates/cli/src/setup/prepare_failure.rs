@@ -5,7 +5,7 @@ use logue_harness::ErrorBucket;
 use logue_source::{Diagnostic, Severity, SourceMap, escape_line, quote_words};
 
 use crate::arguments::ModelArgs;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, ErrorReport, Exit};
 use crate::setup::model::provider_failure;
 use crate::terminal::report_style;
 
@@ -95,8 +95,10 @@ fn rendered_in(invalid: &InvalidPrompt) -> CliError {
     let first = invalid.errors().first();
     let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());
     CliError {
-        report: Some(reports.join("\n")),
-        places: Some(places + PLACES_HELP),
+        report: Some(Box::new(ErrorReport {
+            text: reports.join("\n"),
+            places: Some(places + PLACES_HELP),
+        })),
         help: first.map_or_else(Vec::new, |first| first.help.clone()),
         ..CliError::user(code, invalid.to_string())
     }

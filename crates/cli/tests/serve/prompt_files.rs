@@ -54,11 +54,8 @@ fn replies(calls: &[(&str, Value)]) -> Vec<Reply> {
         .iter()
         .enumerate()
         .flat_map(|(number, (name, arguments))| {
-            let call = Answer::text("").with_call(
-                format!("call_{number}"),
-                *name,
-                arguments.to_string(),
-            );
+            let call =
+                Answer::text("").with_call(format!("call_{number}"), *name, arguments.to_string());
             [Reply::Answer(call), Reply::Answer(Answer::text("done"))]
         });
     answers.collect()

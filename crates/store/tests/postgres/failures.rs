@@ -232,7 +232,7 @@ async fn a_standby_is_refused_and_takes_over_when_it_is_promoted() {
         rest.split('/').next().unwrap().to_owned()
     };
     let hosts = format!("{},{}", host(&database.url()), host(&second));
-    let (user, _) = database
+    let (user, ()) = database
         .url()
         .split_once('@')
         .map(|(user, _)| (user.to_owned(), ()))

@@ -31,7 +31,7 @@ pub(super) fn read(settings: &Settings) -> Vec<Finding> {
 /// Reports settings that cannot be read, which prevent every run.
 pub(super) fn broken(failure: &CliError) -> Finding {
     let message = match &failure.report {
-        Some(report) => report.trim_end().to_owned(),
+        Some(report) => report.text.trim_end().to_owned(),
         None => failure.message.clone(),
     };
     let finding = Finding::bad(CHECK, message).with_fact("code", failure.code.clone());

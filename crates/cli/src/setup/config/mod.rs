@@ -327,7 +327,7 @@ impl ConfigFile {
         let text = without_passwords(&self.text);
         let source = Source::new(self.path.display().to_string(), text.as_bytes());
         CliError {
-            report: Some(source.render(&diagnostic, ColorMode::Plain)),
+            report: Some(source.render(&diagnostic, ColorMode::Plain).into()),
             ..CliError::new(Exit::UserCorrectable, code.as_str(), message)
         }
     }

@@ -115,7 +115,7 @@ impl<'a> ProjectGrants<'a> {
         let code = DiagnosticCode::ConfigNotTrusted;
         let message = self.grants.first().map(message).unwrap_or_default();
         Ok(CliError {
-            report: Some(self.report(Severity::Error)?),
+            report: Some(self.report(Severity::Error)?.into()),
             ..CliError::new(Exit::UserCorrectable, code.as_str(), message)
         })
     }
