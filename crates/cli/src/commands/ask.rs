@@ -157,6 +157,7 @@ async fn last(store: &SharedStore) -> Result<logue_harness::store::SessionInfo, 
     let filter = SessionFilter {
         prefix: Some(ASKED.to_owned()),
         limit: Some(1),
+        ..SessionFilter::default()
     };
     let found = store.list(filter).await;
     let found = found.map_err(|error| store_failure(&error))?;

@@ -262,6 +262,7 @@ pub(crate) async fn with_similar(
     let filter = SessionFilter {
         prefix: None,
         limit: Some(COMPARED),
+        ..SessionFilter::default()
     };
     let sessions = store.list(filter).await.unwrap_or_default();
     let ids = || sessions.iter().map(|info| &*info.session);

@@ -11,6 +11,7 @@
 
 mod memory;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use memory::MemoryEventLog;
@@ -154,4 +155,25 @@ pub trait EventLog: Send + Sync {
 
     /// Returns a number that differs after another process has changed the log.
     fn foreign_changes(&self) -> StoreResult<'_, u64>;
+
+    /// Waits until followed sessions may have changed, in their logs or in the store.
+    ///
+    /// `None` if the log cannot wait: its users then compare
+    /// [`foreign_changes`](Self::foreign_changes) and
+    /// [`Store::version`](crate::store::Store::version). A wait ends after at most about a second.
+    /// Its result may name sessions that have not changed; a change is missed by no more than one
+    /// wait.
+    fn changes<'a>(&'a self, _followed: &'a [String]) -> Option<StoreResult<'a, SessionChanges>> {
+        None
+    }
+}
+
+/// The sessions that may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionChanges {
+    /// These.
+    Sessions(BTreeSet<String>),
+    /// Any.
+    Unknown,
 }

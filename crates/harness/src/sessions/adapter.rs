@@ -185,6 +185,7 @@ impl SessionStore for StoreSessions {
             let filter = SessionFilter {
                 prefix: filter.prefix,
                 limit: None,
+                ..SessionFilter::default()
             };
             let listed = self.store.list(filter).await.map_err(into_session_error)?;
             let kept = listed.into_iter().filter(|info| info.has_state);

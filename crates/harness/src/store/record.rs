@@ -416,6 +416,8 @@ pub struct SessionFilter {
     pub prefix: Option<String>,
     /// The maximum number of sessions; all by default.
     pub limit: Option<usize>,
+    /// Whether only those with entries that are not settled are listed.
+    pub is_pending: bool,
 }
 
 /// The data of a session without its messages.

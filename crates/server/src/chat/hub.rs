@@ -3,7 +3,7 @@
 //! A reader holds only the number of the last event that it received. It reads recent events from
 //! memory and older ones from the log, so that a slow reader costs no memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -115,10 +115,22 @@ impl SessionHub {
     /// # Errors
     /// Returns an error if the log cannot be read; a later call continues.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
-        for session in self.sweep() {
-            let live = self.live(&session);
+        let all = self.sweep().into_iter().collect();
+        self.catch_up_with(&all).await
+    }
+
+    /// Wakes the readers of some sessions, like [`catch_up`](Self::catch_up).
+    ///
+    /// # Errors
+    /// As [`catch_up`](Self::catch_up).
+    pub(crate) async fn catch_up_with(&self, changed: &BTreeSet<String>) -> Result<(), StoreError> {
+        for session in changed {
+            let live = self.lock().get(session).map(Arc::clone);
+            let Some(live) = live else {
+                continue;
+            };
             let _order = live.appending.lock().await;
-            let position = self.log.position(&session).await?;
+            let position = self.log.position(session).await?;
             live.move_to(position);
         }
         Ok(())

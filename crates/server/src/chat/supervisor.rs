@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::chat::wake_time;
+use logue_harness::events::SessionChanges;
 use logue_harness::store::{
     EntryState, SessionFilter, StoreError, SuspensionFilter, SuspensionStatus,
 };
@@ -46,14 +47,17 @@ impl Supervisor {
         let mut timers = Instant::now();
         let mut trim = Instant::now();
         loop {
-            let changes = self.turns.hub.log().foreign_changes().await.ok();
-            if changes != foreign && self.turns.hub.catch_up().await.is_ok() {
-                foreign = changes;
-            }
-            let version = self.turns.host.store().version().await.ok().flatten();
-            if version.is_none() || version != seen {
-                behind.extend(self.turns.hub.sweep());
-                seen = version;
+            if !self.wait(&mut behind).await {
+                let changes = self.turns.hub.log().foreign_changes().await.ok();
+                if changes != foreign && self.turns.hub.catch_up().await.is_ok() {
+                    foreign = changes;
+                }
+                let version = self.turns.host.store().version().await.ok().flatten();
+                if version.is_none() || version != seen {
+                    behind.extend(self.turns.hub.sweep());
+                    seen = version;
+                }
+                tokio::time::sleep(LOOK).await;
             }
             self.log_outcomes(&mut behind).await;
             if Instant::now() >= timers {
@@ -67,8 +71,27 @@ impl Supervisor {
                 tokio::spawn(clean(turns, self.event_age));
                 trim = Instant::now() + TRIM;
             }
-            tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Waits for changes of followed sessions, and wakes their readers.
+    ///
+    /// Returns `false` if the log cannot wait, or is away.
+    async fn wait(&self, behind: &mut BTreeSet<String>) -> bool {
+        let hub = &self.turns.hub;
+        let followed = hub.sweep();
+        let Some(changes) = hub.log().changes(&followed) else {
+            return false;
+        };
+        let changed: BTreeSet<String> = match changes.await {
+            Err(_) => return false,
+            Ok(SessionChanges::Sessions(changed)) => changed,
+            Ok(_) => hub.sweep().into_iter().collect(),
+        };
+        // What could not be read is read after the next wait, which finds it changed again.
+        drop(hub.catch_up_with(&changed).await);
+        behind.extend(changed);
+        true
     }
 
     /// Logs the outcomes of sessions whose logs may be behind the store.
@@ -106,7 +129,17 @@ impl Supervisor {
     async fn continue_turns(&self) -> Result<(), StoreError> {
         let store = self.turns.host.store();
         let due = self.due().await?;
-        for info in store.list(SessionFilter::default()).await? {
+        let filter = SessionFilter {
+            is_pending: true,
+            ..SessionFilter::default()
+        };
+        let mut found = store.list(filter).await?;
+        for session in &due {
+            if found.iter().all(|info| info.session != *session) {
+                found.extend(store.session(session).await?);
+            }
+        }
+        for info in found {
             let is_due = due.contains(&info.session);
             if info.pending == 0 && !is_due || self.turns.host.agent_of(&info).is_none() {
                 continue;

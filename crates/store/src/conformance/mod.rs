@@ -166,6 +166,7 @@ pub const fn cases() -> &'static [ConformanceCase] {
         session::a_fork_is_a_session_of_its_own,
         session::a_deleted_session_is_gone,
         session::sessions_are_listed_by_their_last_change,
+        session::sessions_with_pending_entries_are_listed,
         session::a_sound_store_has_no_faults,
         audit::records_stay_in_their_order,
         audit::records_go_with_their_session_only,

@@ -198,6 +198,7 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
         let filter = SessionFilter {
             prefix: prefix.map(str::to_owned),
             limit,
+            is_pending: false,
         };
         let found = store.list(filter).await?;
         Ok(found.into_iter().map(|info| info.session).collect())
@@ -259,6 +260,29 @@ pub(super) async fn a_sound_store_has_no_faults(store: SharedStore) -> Checked {
     same("all", counts(None).await?, (2, 6))?;
     same("one", counts(Some("a")).await?, (1, 4))?;
     same("none", counts(Some("c")).await?, (0, 0))
+}
+
+pub(super) async fn sessions_with_pending_entries_are_listed(store: SharedStore) -> Checked {
+    let pending = async || -> Result<Vec<String>, ContractViolation> {
+        let filter = SessionFilter {
+            is_pending: true,
+            ..SessionFilter::default()
+        };
+        let found = store.list(filter).await?;
+        Ok(found.into_iter().map(|info| info.session).collect())
+    };
+    same("of no session", pending().await?, Vec::new())?;
+    turn(&*store, "settled", "i1", "x").await?;
+    waiting_turn(&*store, "waits", "i2", "approval").await?;
+    same("without entries", pending().await?, Vec::new())?;
+    store.enqueue("settled", entry("y")).await?;
+    same("an entry", pending().await?, vec!["settled".to_owned()])?;
+    let held = lease(&*store, "settled").await?;
+    claim_next(&*store, &held, "i3").await?;
+    same("that runs", pending().await?, vec!["settled".to_owned()])?;
+    store.commit(&held, done("i3", 2, Vec::new())).await?;
+    store.signal("i2", None, Map::new(), NOW).await?;
+    same("a signal", pending().await?, vec!["waits".to_owned()])
 }
 
 /// Checks the messages, the waiting turn and the entry that a fork adds.

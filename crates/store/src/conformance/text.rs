@@ -102,6 +102,7 @@ pub(super) async fn odd_ids_are_kept_apart(store: SharedStore) -> Checked {
         let filter = logue_harness::store::SessionFilter {
             prefix: Some((*id).to_owned()),
             limit: None,
+            ..logue_harness::store::SessionFilter::default()
         };
         let found = store.list(filter).await?;
         let mut found: Vec<String> = found.into_iter().map(|info| info.session).collect();

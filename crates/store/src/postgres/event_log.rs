@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use logue_harness::Timestamp;
-use logue_harness::events::{EventBatch, EventLog, EventPage, LogPosition, LoggedEvent};
+use logue_harness::events::{
+    EventBatch, EventLog, EventPage, LogPosition, LoggedEvent, SessionChanges,
+};
 use logue_harness::store::{StoreError, StoreResult};
 use tokio_postgres::Row;
 
@@ -84,6 +86,7 @@ impl EventLog for PostgresEventLog {
             if get(row, "has_moved")? {
                 return Ok(None);
             }
+            self.store.feed.note(session);
             read_position(row).map(Some)
         })
     }
@@ -157,5 +160,9 @@ impl EventLog for PostgresEventLog {
 
     fn foreign_changes(&self) -> StoreResult<'_, u64> {
         self.store.snapshot()
+    }
+
+    fn changes<'a>(&'a self, followed: &'a [String]) -> Option<StoreResult<'a, SessionChanges>> {
+        Some(self.store.changes(followed))
     }
 }

@@ -21,6 +21,7 @@ mod call;
 mod column;
 mod error;
 mod event_log;
+mod feed;
 mod inbox;
 mod lease;
 mod link;
@@ -43,6 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use logue_harness::Timestamp;
+use logue_harness::events::SessionChanges;
 use logue_harness::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult, InboxEntry,
     IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RecordArrival,
@@ -56,6 +58,7 @@ use tokio_postgres::Row;
 use self::address::Address;
 use self::call::Call;
 use self::column::get;
+use self::feed::Feed;
 use self::link::Link;
 
 /// The clock of leases.
@@ -112,6 +115,7 @@ pub struct PostgresStore {
     link: Link,
     options: PostgresOptions,
     journals: Journals,
+    feed: Arc<Feed>,
 }
 
 impl PostgresStore {
@@ -137,12 +141,15 @@ impl PostgresStore {
     /// As [`open`](Self::open).
     pub fn open_with(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let link = Link::new(Address::parse(url)?)?;
+        let listen = options.listen.as_deref().map(Address::parse).transpose()?;
+        let feed = Feed::new(listen, &link.shared.address.schema);
         let shared = Arc::clone(&link.shared);
         link.block(async move { migration::prepare(&shared).await })?;
         Ok(Self {
             link,
             options,
             journals: Journals::default(),
+            feed: Arc::new(feed),
         })
     }
 
@@ -203,6 +210,12 @@ impl PostgresStore {
         })
     }
 
+    /// Waits for hints of changes.
+    fn changes(&self, followed: &[String]) -> StoreResult<'static, SessionChanges> {
+        let (feed, shared) = (Arc::clone(&self.feed), Arc::clone(&self.link.shared));
+        Box::pin(self.link.run(feed.next(shared, followed.to_vec())))
+    }
+
     /// Returns the time of a lease operation; `None` for that of the database.
     fn lease_time(&self, now: Timestamp) -> Option<Timestamp> {
         (self.options.lease_time == LeaseTime::Caller).then_some(now)
@@ -218,7 +231,11 @@ fn checked(session: &str, call: Result<Call, StoreError>) -> Result<Call, StoreE
 impl Store for PostgresStore {
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         let call = checked(session, inbox::enqueue(session, entry));
-        self.one(call, |row| inbox::enqueued(session, row))
+        self.one(call, |row| {
+            let enqueued = inbox::enqueued(session, row)?;
+            self.feed.note(session);
+            Ok(enqueued)
+        })
     }
 
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
@@ -316,7 +333,11 @@ impl Store for PostgresStore {
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
         let call = turn::commit(lease, &commit);
-        self.one(call, move |row| turn::committed(lease, &commit, row))
+        self.one(call, move |row| {
+            turn::committed(lease, &commit, row)?;
+            self.feed.note(&lease.session);
+            Ok(())
+        })
     }
 
     fn signal<'a>(

@@ -43,11 +43,13 @@ pub(super) fn list(filter: &SessionFilter) -> Call {
         "($1::bytea IS NULL OR (substr(s.id, 1, 1024) >= substr($1, 1, 1024)
              AND ($2::bytea IS NULL OR substr(s.id, 1, 1024) < $2)
              AND substr(s.id, 1, length($1)) = $1))
+             AND (NOT $4 OR s.entries > s.cursor)
          ORDER BY s.updated_at DESC, s.id LIMIT $3"
     ))
     .maybe_bytes((!prefix.is_empty()).then(|| prefix.to_vec()))
     .maybe_bytes(successor(begin))
     .number(limit(filter.limit.unwrap_or(usize::MAX)))
+    .flag(filter.is_pending)
 }
 
 /// Returns the first bytes after all that begin with `prefix`, if there are any.

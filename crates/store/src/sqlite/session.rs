@@ -219,10 +219,16 @@ pub(super) fn list(conn: &Connection, filter: &SessionFilter) -> SqliteResult<Ve
     let order = "ORDER BY updated_at DESC, id LIMIT ?1";
     let most = limit(filter.limit.unwrap_or(usize::MAX));
     let prefix = filter.prefix.as_deref().unwrap_or_default();
-    let sql = format!("{INFO} WHERE id >= ?2 AND (?3 IS NULL OR id < ?3) {order}");
+    let sql = format!(
+        "{INFO} WHERE id >= ?2 AND (?3 IS NULL OR id < ?3)
+         AND (NOT ?4 OR entries > cursor) {order}"
+    );
     let found: Vec<_> = conn
         .prepare_cached(&sql)?
-        .query_map(params![most, prefix, successor(prefix)], overview)?
+        .query_map(
+            params![most, prefix, successor(prefix), filter.is_pending],
+            overview,
+        )?
         .collect::<Result<_, _>>()?;
     found
         .into_iter()

@@ -101,6 +101,7 @@ async fn no_statement_of_a_turn_reads_a_whole_table() {
     let filter = logue_harness::store::SessionFilter {
         prefix: Some("s".to_owned()),
         limit: Some(10),
+        is_pending: false,
     };
     assert_eq!(store.list(filter).await.unwrap().len(), 1);
     drop(store);

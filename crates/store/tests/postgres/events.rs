@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use logue_harness::Timestamp;
-use logue_harness::events::{EventBatch, EventLog, LogPosition, MemoryEventLog};
+use logue_harness::events::{EventBatch, EventLog, LogPosition, MemoryEventLog, SessionChanges};
 use logue_harness::store::Store as _;
-use logue_store::PostgresEventLog;
-use testkit::postgres::PostgresServer;
+use logue_store::{PostgresEventLog, PostgresOptions, PostgresStore};
+use testkit::postgres::{PostgresServer, StopMode};
 
 use super::open;
 
@@ -152,4 +152,69 @@ async fn an_append_whose_answer_was_lost_is_found_below_those_of_other_nodes() {
         "SELECT seq FROM logue.log_append('s', false, 0, 0, 0, 0, 0, '{1,1}', '{b,c}', 12, true)";
     assert_eq!(database.query(again).unwrap(), "3");
     assert_eq!(log.position("s").await.unwrap().seq, 4);
+}
+
+/// Waits until a log names a session.
+async fn named(log: &PostgresEventLog, followed: &[String]) {
+    let begun = std::time::Instant::now();
+    loop {
+        match log.changes(followed).unwrap().await.unwrap() {
+            SessionChanges::Sessions(changed) if changed.is_empty() => {}
+            _ => return,
+        }
+        assert!(begun.elapsed().as_secs() < 30, "no hint came");
+    }
+}
+
+/// A node is told of what another node appends, after a restart of the database too.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_other_nodes_are_named() {
+    let Some(mut server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let url = database.url();
+    let node = |listen: Option<String>| {
+        let options = PostgresOptions::default().listen(listen);
+        PostgresEventLog::new(Arc::new(PostgresStore::open_with(&url, options).unwrap()))
+    };
+    let writer = node(None);
+    let append = async |text: &str| {
+        let position = writer.position("s").await.unwrap();
+        let to = position.with_accepted(position.accepted + 1);
+        let batch = batch(Some((position, to)), &[(1, text)]);
+        writer.append("s", batch).await.unwrap().unwrap();
+    };
+    let followed = ["s".to_owned()];
+    for listens in [true, false] {
+        let reader = node(listens.then(|| url.clone()));
+        // The first waits begin what follows; a node that follows nothing names its changes too.
+        writer.changes(&[]).unwrap().await.unwrap();
+        named(&reader, &followed).await;
+        let heard = std::thread::scope(|threads| {
+            let mut psql = database.psql(&url);
+            psql.args(["-c", "LISTEN \"logue_logue\"", "-c", "SELECT pg_sleep(0.5)"]);
+            let heard =
+                threads.spawn(move || String::from_utf8(psql.output().unwrap().stdout).unwrap());
+            while !heard.is_finished() {
+                tokio::task::block_in_place(|| {
+                    tokio::runtime::Handle::current().block_on(async {
+                        append("{}").await;
+                        named(&reader, &followed).await;
+                    });
+                });
+            }
+            heard.join().unwrap()
+        });
+        assert!(heard.contains("notification"), "{heard}");
+        assert!(heard.contains("\ns\""), "{heard}");
+        let listening =
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query = ''
+            AND backend_type = 'client backend'";
+        let listening = database.query(listening).unwrap();
+        assert_eq!(listening.trim() != "0", listens, "{listening}");
+        server.restart(StopMode::Immediate).unwrap();
+        append("{}").await;
+        named(&reader, &followed).await;
+    }
 }

@@ -27,6 +27,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
     let filter = SessionFilter {
         prefix: arguments.prefix.clone(),
         limit: arguments.limit,
+        ..SessionFilter::default()
     };
     let found = store.list(filter).await;
     let found = found.map_err(|error| store_failure(&error))?;

@@ -44,6 +44,7 @@ pub(super) async fn search(store: SharedStore, arguments: &SearchArgs) -> Result
     let filter = SessionFilter {
         prefix: arguments.prefix.clone(),
         limit: None,
+        ..SessionFilter::default()
     };
     let sessions = store.list(filter).await;
     let sessions = sessions.map_err(|error| store_failure(&error))?;

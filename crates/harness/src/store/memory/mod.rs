@@ -530,6 +530,7 @@ impl Data {
             .sessions
             .range(prefix.to_owned()..)
             .take_while(|(id, _)| id.starts_with(prefix))
+            .filter(|(id, session)| !filter.is_pending || session.info(id).pending > 0)
             .collect();
         // The sort is stable: what changed at the same time stays in the order of the ids.
         found.sort_by_key(|(_, session)| std::cmp::Reverse(session.updated_at));

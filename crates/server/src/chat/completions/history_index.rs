@@ -71,6 +71,7 @@ impl Histories {
             let filter = SessionFilter {
                 prefix: None,
                 limit: Some(limit),
+                ..SessionFilter::default()
             };
             let listed = store.list(filter).await?;
             let is_known = listed.last().is_none_or(|last| last.updated_at.0 < known);
