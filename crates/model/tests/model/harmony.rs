@@ -110,6 +110,7 @@ async fn an_answer_and_a_call_are_read_from_every_kind_of_server() {
         let told = [
             ModelEvent::Reasoning("Easy.".to_owned()),
             ModelEvent::Text("It shines.".to_owned()),
+            ModelEvent::TextEnd,
         ];
         assert_eq!(events, told, "{wire:?}");
         let usage = response.usage.unwrap();

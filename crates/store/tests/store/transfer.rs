@@ -110,7 +110,7 @@ impl StoreLayer for Killed {
 }
 
 fn is_usable(location: Option<SessionLocation>) -> bool {
-    matches!(location, Some(SessionLocation::Here { .. }))
+    location.is_some_and(|location| matches!(location, SessionLocation::Here { .. }))
 }
 
 /// A transfer that is killed before or after any operation leaves one store that continues the
