@@ -2,7 +2,7 @@
 //!
 //! A [`Cluster`] is a private database and several `logue serve` processes, each with a relay of its own
 //! in between. A [`Load`] sends messages to them, decides about calls and follows the events, over every
-//! failure. [`Chaos`] causes the failures. [`facts`] compares what was acknowledged with what the database,
+//! failure. [`Chaos`] causes the failures. `facts` compares what was acknowledged with what the database,
 //! the listeners and the files of the tool contain.
 #![cfg(unix)]
 #![forbid(unsafe_code)]

@@ -26,7 +26,7 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     super::print_table(root, &programs.bench, "serve", &words)
 }
 
-/// The page of the published program in a browser, which the tests of the page measure.
+/// The page of the published program in a browser.
 fn page(root: &Path) -> Result<(), String> {
     let programs = super::build(root)?;
     let status = Command::new(env!("CARGO"))

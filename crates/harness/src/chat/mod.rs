@@ -196,7 +196,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         ChatHarnessBuilder::new(graph, store, clock, ids)
     }
 
-    /// Returns the chat with a cache that it shares with others of the same store and schema.
+    /// Returns the chat with a cache that chats of one store and schema share.
     ///
     /// Chats that are created for one turn each then read a session once. A chat that was cloned
     /// keeps its own.

@@ -46,7 +46,9 @@ impl CachedState {
 #[derive(Debug)]
 pub struct StateCache {
     most: usize,
-    /// The limit of the text of all sessions; with one, sessions with other content are not kept.
+    /// The limit of the text of all sessions.
+    ///
+    /// With a limit, sessions with other content are not kept.
     max_bytes: Option<usize>,
     inner: Mutex<Inner>,
 }
@@ -88,8 +90,9 @@ impl StateCache {
         self.lock().remove(session)
     }
 
-    /// Caches a session that was committed under a lease, and evicts the least recently used ones
-    /// beyond the limits.
+    /// Caches a session that was committed under a lease.
+    ///
+    /// Evicts the least recently used ones beyond the limits.
     pub(super) fn put(&self, session: &str, epoch: u64, opened: Opened) {
         if self.most == 0 {
             return;

@@ -45,8 +45,9 @@ pub(crate) async fn follow(
     Ok(reader.into_response())
 }
 
-/// Returns a reader of the events after an id, and whether the id is of a log that was lost.
+/// Returns a reader of the events after an id.
 ///
+/// The flag states whether the id is of a log that was lost.
 /// An empty id is that of the last event.
 pub(crate) async fn reader_after(
     api: &Api,

@@ -151,7 +151,9 @@ impl SessionHub {
         self.position_in_log(session).await
     }
 
-    /// Returns the position of the log of a session, which may have been lost or restored.
+    /// Returns the position that the log of a session states.
+    ///
+    /// The log may have been lost or restored since the position was known.
     ///
     /// # Errors
     /// Returns an error if the log cannot be read.

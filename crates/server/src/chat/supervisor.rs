@@ -94,7 +94,7 @@ impl Supervisor {
         true
     }
 
-    /// Logs the outcomes of sessions whose logs may be behind the store.
+    /// Logs the outcomes of sessions that may be missing in their logs.
     ///
     /// A session stays among them while a turn of this server has it: that turn logs its outcome
     /// itself, and no other process stores one meanwhile.

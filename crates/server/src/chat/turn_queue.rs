@@ -99,7 +99,9 @@ const fn is_reasoning(event: &TurnEvent) -> bool {
     )
 }
 
-/// Returns whether an event is a piece of the text of an agent, which clients do not receive.
+/// Returns whether an event is a piece of the text of a called agent.
+///
+/// Clients do not receive it.
 fn is_hidden(event: &TurnEvent) -> bool {
     match event {
         TurnEvent::OfAgent { event, .. } => {

@@ -35,7 +35,7 @@ const STACK: usize = 4 << 20;
 /// They must also be at least a quarter of the file.
 const SPARE: i64 = 256;
 
-/// The interval between two transactions that share their cost, for each request of the first one.
+/// The interval between two transactions, for each request of the first one.
 const INTERVAL: Duration = Duration::from_micros(200);
 /// The longest of these intervals.
 const MAX_INTERVAL: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ const MAX_INTERVAL: Duration = Duration::from_millis(5);
 pub(super) enum Pace {
     /// It begins with the first request.
     AtOnce,
-    /// While more than 5,000 requests arrive in a second, it waits up to 5 ms for others.
+    /// It waits up to 5 ms for others above 5,000 requests a second.
     Gathered,
 }
 

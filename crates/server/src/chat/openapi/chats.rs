@@ -27,6 +27,25 @@ fn post(path: &'static str, id: &'static str, summary: &'static str) -> Operatio
     Operation::new(SESSIONS, "post", path, id, summary).scope(TokenScope::Send)
 }
 
+fn followed_sessions() -> Operation {
+    get(
+            "/v1/events",
+            "followSeveralEvents",
+            "Streams the events of several sessions",
+        )
+        .query(
+            "session",
+            &json!({"type": "array", "minItems": 1, "maxItems": 64, "items": {"type": "string"}}),
+            "A session with the id of its last received event, as `ID:EVENT`; `ID:` begins with the next event.",
+        )
+        .answer_in(
+            200,
+            "Events without end, each with its `session`, `id` and `event`.",
+            "text/event-stream",
+            &json!({"type": "string"}),
+        )
+}
+
 fn sessions() -> Vec<Operation> {
     let limit = json!({"type": "integer", "minimum": 0});
     vec![
@@ -124,22 +143,7 @@ fn sessions() -> Vec<Operation> {
             &json!({"type": "string"}),
         )
         .problem(404, "session_not_found"),
-        get(
-            "/v1/events",
-            "followSeveralEvents",
-            "Streams the events of several sessions",
-        )
-        .query(
-            "session",
-            &json!({"type": "array", "minItems": 1, "maxItems": 64, "items": {"type": "string"}}),
-            "A session with the id of its last received event, as `ID:EVENT`; `ID:` begins with the next event.",
-        )
-        .answer_in(
-            200,
-            "Events without end, each with its `session`, `id` and `event`.",
-            "text/event-stream",
-            &json!({"type": "string"}),
-        ),
+        followed_sessions(),
     ]
 }
 
