@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// The number of attempts of a first start.
+const ATTEMPTS: usize = 5;
 /// The time that a server has until it listens, also while the database fails.
 const START: Duration = Duration::from_secs(60);
 
@@ -49,6 +51,12 @@ impl Node {
             is_paused: false,
             failed: 0,
         };
+        // The relay may cut the first connections, as it does later ones.
+        for _ in 1..ATTEMPTS {
+            if node.start_again().is_ok() {
+                return Ok(node);
+            }
+        }
         node.run()?;
         Ok(node)
     }
