@@ -105,3 +105,66 @@ fn a_message_that_interrupts_keeps_the_text_that_clients_received() {
         .collect();
     assert_eq!(contents, ["go", "begun ", "stop", "next"]);
 }
+
+/// Serves an agent whose answer stops after its first piece.
+fn stopping(folder: &Path) -> (ModelServer, Gate, Served) {
+    let gate = Gate::new();
+    let pieces = vec![text_delta("begun "), text_delta("more")];
+    let replies = vec![Reply::Gated(pieces, gate.clone())];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let served = serve(folder, &model);
+    (model, gate, served)
+}
+
+#[test]
+fn a_cancelled_response_has_its_text_once() {
+    let folder = folder(&[("agent.md", AGENT)]);
+    let (_model, _gate, served) = stopping(folder.path());
+    let body = json!({"model": "agent", "input": "go", "stream": true}).to_string();
+    let mut stream = served.events("POST", "/v1/responses", None, &body);
+    let mut events = stream.until("response.output_text.delta");
+    let id = events[0].data["response"]["id"].as_str().unwrap();
+    let path = format!("/v1/responses/{id}");
+    let cancelled = served.post(&format!("{path}/cancel"), &json!({}));
+    assert!(cancelled.status < 300, "{cancelled:?}");
+    events.extend(stream.until("response.failed"));
+    let of_kind = |kind: &str| -> Vec<&Event> {
+        events.iter().filter(|event| event.kind() == kind).collect()
+    };
+    let deltas = of_kind("response.output_text.delta");
+    let texts: String = deltas
+        .iter()
+        .map(|event| event.data["delta"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, "begun ");
+    assert_eq!(of_kind("response.output_item.done").len(), 1);
+    let read = served.get(&path).json();
+    let item = &read["output"][0];
+    assert_eq!(item["content"][0]["text"], texts.as_str(), "{read}");
+    assert_eq!(item["status"], "incomplete", "{read}");
+    assert_eq!(item["id"], deltas[0].data["item_id"], "{read}");
+}
+
+#[test]
+fn a_cancelled_run_has_its_text_once() {
+    let folder = folder(&[("agent.md", AGENT)]);
+    let (_model, _gate, served) = stopping(folder.path());
+    let body = json!({"threadId": "s1", "runId": "r1", "state": {}, "tools": [], "context": [],
+        "forwardedProps": {}, "messages": [{"id": "m1", "role": "user", "content": "go"}]});
+    let mut stream = served.events("POST", "/v1/ag-ui/agent", None, &body.to_string());
+    let mut events = stream.until("TEXT_MESSAGE_CONTENT");
+    let cancelled = served.post("/v1/sessions/s1/cancel", &json!({}));
+    assert_eq!(cancelled.json()["cancelling"], true, "{cancelled:?}");
+    events.extend(stream.until("RUN_FINISHED"));
+    let begun = events
+        .iter()
+        .filter(|event| event.kind() == "TEXT_MESSAGE_START");
+    assert_eq!(begun.count(), 1, "{events:?}");
+    let deltas = events
+        .iter()
+        .filter(|event| event.kind() == "TEXT_MESSAGE_CONTENT");
+    let texts: String = deltas
+        .map(|event| event.data["delta"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, "begun ");
+}

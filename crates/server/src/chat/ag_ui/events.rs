@@ -26,6 +26,8 @@ pub(super) struct TurnMapping {
     requests: usize,
     /// Whether the current answer has an open text.
     in_text: bool,
+    /// The text of the current answer as the client has it.
+    text: String,
     /// Whether the current answer has an open reasoning.
     in_reasoning: bool,
     /// The number of completed answers.
@@ -43,6 +45,7 @@ impl TurnMapping {
             name,
             requests: 0,
             in_text: false,
+            text: String::new(),
             in_reasoning: false,
             answers: 0,
             results: BTreeSet::new(),
@@ -128,9 +131,11 @@ impl TurnMapping {
         if !self.in_text {
             self.close(sent);
             self.in_text = true;
+            self.text.clear();
             sent.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
         }
         sent.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}));
+        self.text.push_str(text);
     }
 
     /// Adds a completed answer, whose text may have arrived in pieces.
@@ -177,15 +182,26 @@ impl TurnMapping {
 
     /// Adds the messages of an outcome that no earlier event contained.
     fn rest(&mut self, event: &Value, sent: &mut Vec<Value>) {
-        if self.close(sent) {
-            self.is_dirty = true;
-        }
         let messages = event.get("messages").and_then(Value::as_array);
         let messages: Vec<ChatMessage> = messages.into_iter().flatten().filter_map(shown).collect();
+        let answers = messages.iter().filter(|own| own.role == Role::Assistant);
+        // The history keeps the text of an interrupted answer.
+        let kept = answers.skip(self.answers).map(ChatMessage::text).next();
+        let remaining = kept
+            .as_deref()
+            .and_then(|text| text.strip_prefix(&*self.text));
+        let is_kept = self.in_text && remaining.is_some();
+        if is_kept {
+            let remaining = remaining.unwrap_or_default().to_owned();
+            self.delta(&remaining, sent);
+        } else if self.close(sent) {
+            self.is_dirty = true;
+        }
         let mut known = self.answers;
         for message in &messages {
             match message.role {
                 Role::Assistant if known > 0 => known -= 1,
+                Role::Assistant if self.in_text => self.answer(message, sent),
                 Role::Assistant => {
                     self.requests += 1;
                     self.answer(message, sent);

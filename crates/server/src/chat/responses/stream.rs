@@ -226,8 +226,29 @@ impl ResponseEvents {
         self.sent.insert(id.clone(), id);
     }
 
+    /// Ends the answer at hand if the response contains its text: what was interrupted is kept.
+    fn keep_open(&mut self, output: &[Value]) {
+        let own = message_id(&self.suffix, self.texts);
+        let Some(item) = output.iter().find(|item| item["id"] == own.as_str()) else {
+            return;
+        };
+        let text = item["content"][0]["text"].as_str().unwrap_or_default();
+        let open = self.open.as_ref();
+        let Some(remaining) = open.and_then(|open| text.strip_prefix(open.text.as_str())) else {
+            return;
+        };
+        self.delta(remaining);
+        if let Some(open) = self.open.take() {
+            let status = item["status"].as_str().unwrap_or("completed");
+            self.sent.insert(own, open.id.clone());
+            self.texts += 1;
+            self.end_message(&open, text, status);
+        }
+    }
+
     /// Maps the end of the turn: the items that were not sent, and the whole response.
     pub(super) fn end(&mut self, mut end: ResponseEnd) {
+        self.keep_open(&end.output);
         self.withdraw();
         for item in &mut end.output {
             let id = item["id"].as_str().unwrap_or_default().to_owned();
