@@ -482,7 +482,7 @@ BEGIN
     PERFORM logue.forget(s.id);
 END $$;
 
-CREATE FUNCTION logue.delete(p_id bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION logue.delete(p_id bytea, p_again boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     s logue.session;
 BEGIN
@@ -494,17 +494,20 @@ BEGIN
     END IF;
     -- Without its session, the log is of a removal by another program.
     PERFORM logue.forget(p_id);
-    RETURN false;
+    RETURN p_again;
 END $$;
 
-CREATE FUNCTION logue.prune(p_id bytea, p_since bigint, p_busy boolean) RETURNS boolean
+CREATE FUNCTION logue.prune(p_id bytea, p_since bigint, p_busy boolean, p_again boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     s logue.session;
 BEGIN
     SELECT * INTO s FROM logue.session
         WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id FOR UPDATE;
-    IF NOT FOUND OR s.updated_at > p_since OR substr(s.owner, 1, 9) = 'arriving:'::bytea
+    IF NOT FOUND THEN
+        RETURN p_again;
+    END IF;
+    IF s.updated_at > p_since OR substr(s.owner, 1, 9) = 'arriving:'::bytea
         OR (NOT p_busy AND substr(s.owner, 1, 6) IS DISTINCT FROM 'moved:'::bytea AND (s.entries <> s.cursor
         OR EXISTS (SELECT 1 FROM logue.suspension WHERE sid = s.sid AND status < 2)))
     THEN

@@ -30,7 +30,7 @@ pub(super) enum Fate {
 impl Failure {
     /// A failure to connect: nothing was sent.
     pub(super) fn connecting(shown: &str, error: tokio_postgres::Error) -> Self {
-        let refused = error.code().is_some_and(is_refusal);
+        let refused = error.code().is_some_and(is_refusal) || is_untrusted(&error);
         let text = text(&error);
         if refused {
             return Self {
@@ -189,6 +189,19 @@ fn is_refusal(code: &SqlState) -> bool {
     ["28", "3D", "3F", "42"]
         .iter()
         .any(|class| state.starts_with(class))
+}
+
+/// Returns whether the certificate of the server was refused.
+fn is_untrusted(error: &tokio_postgres::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let inner = cause.and_then(std::io::Error::get_ref);
+    inner.is_some_and(|inner| {
+        matches!(
+            inner.downcast_ref::<rustls::Error>(),
+            Some(rustls::Error::InvalidCertificate(_))
+        )
+    })
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {

@@ -283,12 +283,15 @@ pub(super) fn forked(session: &str, fork: &SessionFork, row: &Row) -> Result<(),
 }
 
 pub(super) fn delete(session: &str) -> Call {
-    Call::new("SELECT logue.delete($1) AS removed").bytes(session.as_bytes().to_vec())
+    Call::new("SELECT logue.delete($1, $2) AS removed")
+        .bytes(session.as_bytes().to_vec())
+        .flagged()
 }
 
 pub(super) fn prune(session: &str, unchanged_since: Timestamp, busy_too: bool) -> Call {
-    Call::new("SELECT logue.prune($1, $2, $3) AS removed")
+    Call::new("SELECT logue.prune($1, $2, $3, $4) AS removed")
         .bytes(session.as_bytes().to_vec())
         .number(time(unchanged_since))
         .flag(busy_too)
+        .flagged()
 }

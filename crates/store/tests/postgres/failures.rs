@@ -246,3 +246,51 @@ async fn a_standby_is_refused_and_takes_over_when_it_is_promoted() {
     both.enqueue("s", entry("y", Some("k"))).await.unwrap();
     assert_eq!(both.inbox("s").await.unwrap().len(), 2);
 }
+
+/// The certificate is checked as `sslmode` says, and the password is not shown.
+#[tokio::test]
+async fn encrypted_connections_check_the_certificate() {
+    let settings = PostgresSettings::default().with_tls().with_password();
+    let Some(server) = PostgresServer::start_with(settings).unwrap() else {
+        return;
+    };
+    let url = server.database().unwrap().tcp_url().unwrap();
+    let url = url.split('?').next().unwrap().to_owned();
+    let root = format!("sslrootcert={}", testkit::certificate().display());
+    let named = url.replace("127.0.0.1", "localhost");
+    for accepted in [
+        with(&url, "sslmode=require"),
+        with(&url, &format!("sslmode=verify-ca&{root}")),
+        with(&named, &format!("sslmode=verify-ca&{root}")),
+        with(&url, &format!("sslmode=verify-full&{root}")),
+    ] {
+        let store = PostgresStore::open(&accepted).unwrap();
+        let store: SharedStore = Arc::new(store);
+        assert_eq!(store.session("s").await.unwrap(), None, "{accepted}");
+    }
+    for refused in [
+        with(&url, "sslmode=verify-ca"),
+        with(&url, "sslmode=verify-full"),
+        with(&named, &format!("sslmode=verify-full&{root}")),
+        with(&named, "sslmode=verify-full&sslrootcert=/none.pem"),
+    ] {
+        let error = refusal(&refused);
+        assert!(matches!(error, StoreError::NotAStore(_)), "{error}");
+        let error = error.to_string();
+        assert!(
+            error.contains("certificate") || error.contains("none.pem"),
+            "{error}"
+        );
+    }
+    let (before, after) = url.split_once("://").unwrap();
+    let (user, host) = after.split_once('@').unwrap();
+    let user = user.split(':').next().unwrap();
+    let error = refusal(&format!(
+        "{before}://{user}:mistaken@{host}?sslmode=require"
+    ))
+    .to_string();
+    assert!(
+        error.contains("password") && !error.contains("mistaken"),
+        "{error}"
+    );
+}

@@ -6,6 +6,7 @@ mod cost;
 mod damage;
 mod events;
 mod failures;
+mod lost_answers;
 mod suite;
 mod turns;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Commit, Disposition, EntryPayload, Lease, LeaseResult, NewEntry, NewOutcome, OutcomeKind, Store,
+    Commit, Disposition, EntryPayload, Lease, LeaseResult, NewEntry, NewOutcome, NewSuspension,
+    OutcomeKind, Store,
 };
 use serde_json::{Map, Value};
 
@@ -65,4 +66,23 @@ pub(super) async fn turn(store: &dyn Store, session: &str, invocation_id: &str, 
     let commit = done(invocation_id, info.seq, messages);
     store.commit(&lease, commit).await.unwrap();
     store.release(&lease).await.unwrap();
+}
+
+/// The end of a turn that waits for a signal.
+pub(super) fn suspended(invocation_id: &str, expected_seq: u64, signal_id: &str) -> Commit {
+    Commit {
+        settle: Some(Disposition::Suspended {
+            suspension: NewSuspension {
+                signal_id: signal_id.to_owned(),
+                metadata: None,
+                record: Value::from(signal_id),
+            },
+            outcome: NewOutcome {
+                kind: OutcomeKind::Suspended,
+                replies_from: expected_seq,
+                body: Value::Null,
+            },
+        }),
+        ..done(invocation_id, expected_seq, Vec::new())
+    }
 }
