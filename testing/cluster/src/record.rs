@@ -15,7 +15,7 @@ pub type Refusal = (u16, String);
 pub struct Record {
     /// The keys of messages with an outcome, with their sessions and entries.
     pub acknowledged: BTreeMap<String, (String, u64)>,
-    /// The keys of messages whose call was approved.
+    /// The keys of messages whose call a client approved, also without an answer.
     pub approved: BTreeSet<String>,
     /// The keys of turns that ended after too many recoveries.
     pub interrupted_turns: BTreeSet<String>,
