@@ -104,14 +104,20 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "names your key"),
     ("README.md", "compiles the program"),
     ("README.md", "serves until it is ended"),
+    ("benchmarks.md", "takes minutes"),
     ("gateway.md", "serves until it is ended"),
     ("mcp.md", "starts npx, which downloads a package"),
     (
         "mcp.md",
         "serves until it is stopped; the tests of `mcp` run it",
     ),
+    ("postgres-operations.md", "needs the database"),
+    ("postgres-operations.md", "removes sessions"),
+    ("postgres-operations.md", "needs the database"),
+    ("serve-operations.md", "needs the database"),
     ("serve-page.md", "serves until it is ended"),
     ("serve.md", "serves until it is ended"),
+    ("sessions.md", "needs an earlier store"),
     ("telemetry.md", "compiles the program"),
 ];
 
