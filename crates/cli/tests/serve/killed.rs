@@ -58,6 +58,37 @@ fn a_killed_server_continues_its_turn_and_its_stream() {
     assert_eq!(accepted.count(), 1, "{events:?}");
 }
 
+/// A message that is delivered again, to another server, at once after the first one was killed.
+#[test]
+fn a_message_that_another_server_receives_again_continues_its_turn_and_its_stream() {
+    let gate = Gate::new();
+    let pieces = vec![text_delta("one "), text_delta("two "), end_of_stream()];
+    let replies = vec![
+        Reply::Gated(pieces, gate.clone()),
+        Reply::Answer(Answer::text("the answer")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let (first, second) = (serve(folder.path(), &model), serve(folder.path(), &model));
+    let body = json!({"message": "go"}).to_string();
+    let headers = [("idempotency-key", "k1")];
+    let path = "/v1/sessions/s1/send";
+    let mut stream = first.try_events("POST", path, &headers, &body).unwrap();
+    let mut events = stream.until("answer.delta");
+    first.kill();
+    let again = second.request("POST", path, &headers, &body);
+    assert_eq!(again.status, 200, "{again:?}");
+    let last = events.last().unwrap().id.clone();
+    let mut stream = second.events("GET", EVENTS, Some(&last), "");
+    events.extend(stream.until("turn.completed"));
+    check_numbers(&events);
+    let kinds: Vec<&str> = events.iter().map(Event::kind).collect();
+    let recovered = kinds.iter().position(|kind| *kind == "turn.recovered");
+    let later = &kinds[recovered.unwrap_or_else(|| panic!("{kinds:?}"))..];
+    assert!(later.contains(&"answer.delta"), "{kinds:?}");
+    assert!(later.contains(&"answer.completed"), "{kinds:?}");
+}
+
 /// A client that continues after each kill, and the killer.
 struct Round {
     folder: tempfile::TempDir,

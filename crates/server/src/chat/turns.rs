@@ -278,6 +278,8 @@ impl Turns {
                                 }
                                 events = Some(TurnEvents::new(entry));
                                 has_earlier = begun.has_earlier;
+                                // Delivered again: if it runs here, its first process has ended.
+                                is_recovered |= begun.after.is_none();
                             }
                             if let Some(accepted) = accepted.take() {
                                 let logged_after = begun.and_then(|begun| begun.after);
