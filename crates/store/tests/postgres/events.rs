@@ -191,9 +191,10 @@ async fn changes_of_other_nodes_are_named() {
         // The first waits begin what follows; a node that follows nothing names its changes too.
         writer.changes(&[]).unwrap().await.unwrap();
         named(&reader, &followed).await;
+        // A node that polls takes up to a second for each append.
         let heard = std::thread::scope(|threads| {
             let mut psql = database.psql(&url);
-            psql.args(["-c", "LISTEN \"logue_logue\"", "-c", "SELECT pg_sleep(0.5)"]);
+            psql.args(["-c", "LISTEN \"logue_logue\"", "-c", "SELECT pg_sleep(3)"]);
             let heard =
                 threads.spawn(move || String::from_utf8(psql.output().unwrap().stdout).unwrap());
             while !heard.is_finished() {
