@@ -122,12 +122,13 @@ class Client:
         return answer
 
     def responses(self, number):
-        answer = {"text": "", "reasoning": "", "calls": []}
+        answer = {"text": "", "reasoning": "", "calls": [], "items": {}}
         tools = [{"type": "function", "name": name, "strict": False, "parameters": None} for name in TOOLS]
         last = None
         for last in self.client.responses.create(model="m", input=f"output {number}", tools=tools, stream=True):
             if last.type == "response.output_text.delta":
                 answer["text"] += last.delta
+                answer["items"][last.item_id] = answer["items"].get(last.item_id, "") + last.delta
             elif last.type == "response.reasoning_text.delta":
                 answer["reasoning"] += last.delta
             elif last.type == "response.output_item.done" and last.item.type == "function_call":
@@ -199,6 +200,12 @@ def main():
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
+    for chat in (streamed, whole):
+        for found, response in zip(chat, responses):
+            # Chat Completions separates the texts of messages, which are items of a response, by a blank line.
+            items = list(response["items"].values()) if response else []
+            if found and found["text"] == "\n\n".join(items):
+                found["text"] = "".join(items)
     readings = [("gateway, streamed", streamed), ("gateway, whole", whole), ("gateway, Responses", responses),
                 ("openai-harmony, strict", [strict(output) for output in outputs])]
 
