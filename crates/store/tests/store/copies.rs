@@ -16,9 +16,10 @@ async fn a_backup_while_others_write_is_whole() {
     let (folder, path) = place();
     fill(&path).await;
     let stop = Arc::new(AtomicBool::new(false));
+    let (wrote, mut first_turns) = tokio::sync::mpsc::unbounded_channel();
     let writers: Vec<_> = (0..2)
         .map(|number| {
-            let (path, stop) = (path.clone(), Arc::clone(&stop));
+            let (path, stop, wrote) = (path.clone(), Arc::clone(&stop), wrote.clone());
             tokio::spawn(async move {
                 let store = SqliteStore::open(&path).unwrap();
                 let mut turns = 0;
@@ -27,11 +28,16 @@ async fn a_backup_while_others_write_is_whole() {
                         .await
                         .unwrap();
                     turns += 1;
+                    if turns == 1 {
+                        wrote.send(()).unwrap();
+                    }
                 }
-                turns
             })
         })
         .collect();
+    for _ in &writers {
+        first_turns.recv().await.unwrap();
+    }
     let mut messages = 0;
     for number in 0..5 {
         let target = folder.path().join(format!("backup-{number}.db"));
@@ -52,7 +58,7 @@ async fn a_backup_while_others_write_is_whole() {
     }
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
-        assert!(writer.await.unwrap() > 0);
+        writer.await.unwrap();
     }
     assert!(messages > 7, "{messages}");
 
