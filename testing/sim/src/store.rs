@@ -12,7 +12,7 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, ClaimedEntry, Commit, Lease, LeaseResult, MemoryStore, Store, StoreError,
-    StoreLayer, StoreResult,
+    StoreLayer, StoreResult, is_same_holder,
 };
 use testkit::Random;
 
@@ -114,7 +114,7 @@ impl SimStore {
         }
         let now = self.time.now();
         if let Some((owner, until)) = leases.held.get(&lease.session)
-            && *owner != lease.owner
+            && !is_same_holder(owner, &lease.owner)
             && now < *until
             && is_running(&self.running, owner)
         {

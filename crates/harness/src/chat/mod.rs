@@ -220,6 +220,11 @@ impl<E: Send + 'static> ChatHarness<E> {
 }
 
 impl<E: Send + 'static> Inner<E> {
+    /// Returns a name for the owner of a new lease.
+    fn acquisition(&self) -> String {
+        self.ids.acquisition(&self.owner)
+    }
+
     /// The lock of a session in this process. Its waiters are served in the order in which they came.
     fn lock_of(&self, session: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use logue_graph::IdSource;
 
@@ -13,18 +14,30 @@ pub(super) struct OwnedIds {
     source: Arc<dyn IdSource>,
     /// The random part of the harness.
     tag: String,
+    /// The number of leases that were requested.
+    acquisitions: AtomicU64,
 }
 
 impl OwnedIds {
     pub(super) fn new(source: Arc<dyn IdSource>) -> Self {
         // The keys of each state come from the randomness of the system.
         let tag = format!("{:016x}", RandomState::new().hash_one(()));
-        Self { source, tag }
+        Self {
+            source,
+            tag,
+            acquisitions: AtomicU64::new(0),
+        }
     }
 
     /// Returns the id of a lease owner, which is always bound to the harness.
     pub(super) fn owner(&self) -> String {
         self.bound(&self.source.new_id())
+    }
+
+    /// Returns the name of an owner for a new lease, so that no other lease has it.
+    pub(super) fn acquisition(&self, owner: &str) -> String {
+        let number = self.acquisitions.fetch_add(1, Ordering::Relaxed);
+        format!("{owner}#{number}")
     }
 
     /// Returns the id of an invocation. UUIDs are unique and stay as they are.

@@ -83,7 +83,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);
         let acquired = inner
             .store
-            .acquire(session_id, &inner.owner, now, ttl)
+            .acquire(session_id, &inner.acquisition(), now, ttl)
             .await?;
         let LeaseResult::Lease(lease) = acquired else {
             return Ok(0);
@@ -113,7 +113,8 @@ impl<E: Send + 'static> Inner<E> {
         let mut seen = None;
         loop {
             let (now, ttl) = (self.clock.now(), self.settings.config.lease);
-            let acquired = self.store.acquire(session, &self.owner, now, ttl);
+            let owner = self.acquisition();
+            let acquired = self.store.acquire(session, &owner, now, ttl);
             match acquired.await? {
                 LeaseResult::Lease(lease) => return Ok(Some(lease)),
                 // A live owner renews its lease.
@@ -252,7 +253,8 @@ impl<E: Send + 'static> Inner<E> {
                 }
             }
             let (now, lease) = (self.clock.now(), self.settings.config.lease);
-            match self.store.acquire(session, &self.owner, now, lease).await {
+            let owner = self.acquisition();
+            match self.store.acquire(session, &owner, now, lease).await {
                 Ok(LeaseResult::Lease(lease)) => {
                     let worked = self.drain_until(&lease, entry, sink).await;
                     // A lease that cannot be given back expires.

@@ -6,7 +6,8 @@
 //!   signal are entries alike ([`EntryPayload`]), so one queue says what comes next;
 //! - the **lease**: the owner that may process the inbox, its deadline and its epoch. Each new
 //!   owner gets a higher epoch, and later attempts of an earlier owner are refused
-//!   ([`StoreError::Fenced`]);
+//!   ([`StoreError::Fenced`]). The owner is compared too, because a store may lose the latest lease
+//!   in a crash and give its epoch again;
 //! - the **history**: messages in an append-only log, and the other fields of the state;
 //! - the **journal** of the turn that runs: what has happened in it and is not yet history;
 //! - **suspensions** and **outcomes**: what waits for a signal, and how every entry ended;
@@ -68,6 +69,20 @@ use logue_graph::BoxFuture;
 pub fn clock_of(owner: &str) -> &str {
     let clock = owner.rsplit_once('@').map_or("", |(_, clock)| clock);
     clock.split_once('/').map_or(clock, |(clock, _)| clock)
+}
+
+/// Returns whether two names of owners are of one holder, which takes its own lease at once.
+///
+/// A holder is named by the text without an acquisition, which a `#` begins and the clock ends:
+/// `a#1@clock` and `a#2@clock` are two acquisitions by one holder.
+pub fn is_same_holder(one: &str, other: &str) -> bool {
+    fn holder(owner: &str) -> (&str, Option<&str>) {
+        let parts = owner.rsplit_once('@');
+        let name = parts.map_or(owner, |(name, _)| name);
+        let holder = name.rsplit_once('#').map_or(name, |(holder, _)| holder);
+        (holder, parts.map(|(_, clock)| clock))
+    }
+    holder(one) == holder(other)
 }
 
 /// The maximum length of the id of a new session, in bytes.
@@ -141,8 +156,11 @@ pub trait Store: Send + Sync {
     /// Takes a free session for `owner` until `now + ttl`.
     ///
     /// A session is free if it has no lease or its lease is over. The epoch is higher than every
-    /// earlier one, also of a deleted session of this id. An owner that still has it gets a new
-    /// epoch too. A lease is over from `now + ttl` on.
+    /// earlier one, also of a deleted session of this id. A [holder](is_same_holder) that still has it
+    /// gets a new epoch too. A lease is over from `now + ttl` on.
+    ///
+    /// Every acquisition should have another name: after a crash of the database, the name is what
+    /// tells a lease apart from a later one with its epoch.
     ///
     /// Times are compared only between owners of one clock, which their names state
     /// ([`clock_of`]). A lease by another clock is held until it is released or
@@ -177,8 +195,8 @@ pub trait Store: Send + Sync {
     /// Extends the lease and returns any request to end the running entry.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session has a later epoch, or was given back. An expired lease
-    /// that was not taken may be renewed.
+    /// [`StoreError::Fenced`] if the session has another epoch or owner, or was given back. An expired
+    /// lease that was not taken may be renewed.
     fn renew<'a>(
         &'a self,
         lease: &'a Lease,

@@ -150,7 +150,7 @@ pub struct InboxEntry {
 pub struct Lease {
     /// The session.
     pub session: String,
-    /// The lease owner.
+    /// The lease owner; a lease is valid for this name only.
     pub owner: String,
     /// The number under which everything is written; a later owner has a higher one.
     pub epoch: u64,

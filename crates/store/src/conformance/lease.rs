@@ -105,6 +105,55 @@ pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
     )
 }
 
+/// A database that crashed may have lost the latest lease, and then gives its epoch to another owner.
+pub(super) async fn a_lease_is_valid_for_its_owner_only(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    let held = lease_at(&*store, "s", "a#2@one", NOW).await?;
+    claim_next(&*store, &held, "i1").await?;
+    for stale in ["a#1@one", "a@one", "b#2@one", "a#2@two", ""] {
+        let lost = Lease {
+            owner: stale.to_owned(),
+            ..held.clone()
+        };
+        nothing_comes_of(&*store, &lost).await?;
+        store.release(&lost).await?;
+    }
+    same("the owner", store.renew(&held, NOW, TTL).await?, None)?;
+    store
+        .commit(&held, done("i1", 0, vec![user_message("x")]))
+        .await
+        .map_err(Into::into)
+}
+
+pub(super) async fn an_acquisition_is_of_its_holder(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    for (holder, other) in [
+        (["a#1", "a#2"], "b#1"),
+        (["a#1#1@one/1", "a#1#2@one/1"], "a#2#1@one/1"),
+        (["a@b#1@one/1", "a@b@one/1"], "a@b@one/2"),
+        (["a#@c@one#1", "a@one#1"], "a@one#2"),
+    ] {
+        let first = lease_at(&*store, "s", holder[0], NOW).await?;
+        let held = LeaseResult::Held {
+            owner: first.owner.clone(),
+            until: LATER,
+        };
+        let refused = store.acquire("s", other, NOW, TTL).await?;
+        same("another holder", refused, held)?;
+        let second = lease_at(&*store, "s", holder[1], NOW).await?;
+        same("a later epoch", second.epoch > first.epoch, true)?;
+        nothing_comes_of(&*store, &first).await?;
+        store.release(&first).await?;
+        same(
+            "the second one",
+            store.renew(&second, NOW, TTL).await?,
+            None,
+        )?;
+        store.release(&second).await?;
+    }
+    Ok(())
+}
+
 pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> Checked {
     store.enqueue("s", entry("x")).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;

@@ -137,6 +137,8 @@ pub const fn cases() -> &'static [ConformanceCase] {
         inbox::an_id_has_a_maximum_length,
         lease::one_owner_at_a_time,
         lease::an_owner_gets_a_new_epoch,
+        lease::a_lease_is_valid_for_its_owner_only,
+        lease::an_acquisition_is_of_its_holder,
         lease::a_lease_of_an_owner_that_is_gone_is_taken_over,
         lease::times_of_different_clocks_are_not_compared,
         lease::a_lease_that_is_over_can_be_renewed,

@@ -302,6 +302,12 @@ pub(super) async fn a_changed_session_is_not_moved(store: SharedStore) -> Checke
         false,
     )?;
     let hash = hash_of(&*store, "s").await?;
+    let stale = Lease {
+        owner: "another".to_owned(),
+        ..held.clone()
+    };
+    let taken = store.mark_moved(&stale, hash, THERE).await;
+    refused("a move by another owner", taken, "fenced")?;
     store.release(&held).await?;
     let late = store.mark_moved(&held, hash, THERE).await;
     refused("a move without a lease", late, "fenced")?;

@@ -241,6 +241,13 @@ END $$;
 CREATE FUNCTION logue.clock_of(owner bytea) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT coalesce(substring(encode(owner, 'escape') FROM '@([^@/]*)[^@]*$'), '') $$;
 
+-- The name of the holder of a lease: an owner without its acquisition, which a `#` begins and the clock
+-- ends.
+CREATE FUNCTION logue.holder_of(owner bytea) RETURNS text LANGUAGE sql IMMUTABLE AS
+$$ SELECT CASE WHEN position('@'::bytea IN owner) = 0
+       THEN regexp_replace(encode(owner, 'escape'), '#[^#]*$', '')
+       ELSE regexp_replace(encode(owner, 'escape'), '#[^#]*(@[^@]*)$', '\1') END $$;
+
 -- Takes a session. Without `p_now` the time is that of the database, and all owners share it; with it,
 -- times of owners with different clocks are not compared.
 CREATE FUNCTION logue.acquire(p_id bytea, p_owner bytea, p_gone bytea, p_end bigint, p_now bigint,
@@ -261,7 +268,7 @@ BEGIN
         END IF;
         PERFORM logue.check_here(s);
         time := coalesce(p_now, logue.server_time());
-        IF s.owner <> p_owner
+        IF logue.holder_of(s.owner) <> logue.holder_of(p_owner)
             AND (time < s.until OR (p_now IS NOT NULL
                 AND logue.clock_of(s.owner) <> logue.clock_of(p_owner)))
             AND NOT coalesce(p_gone = s.owner AND p_end = s.until, false)
@@ -287,7 +294,7 @@ BEGIN
         WHERE o.sid = s.sid;
 END $$;
 
-CREATE FUNCTION logue.renew(p_id bytea, p_epoch bigint, p_now bigint, p_ttl bigint,
+CREATE FUNCTION logue.renew(p_id bytea, p_epoch bigint, p_owner bytea, p_now bigint, p_ttl bigint,
     OUT status text, OUT current bigint, OUT cancel smallint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -300,7 +307,7 @@ BEGIN
         RETURN;
     END IF;
     current := s.epoch;
-    IF s.epoch <> p_epoch OR s.owner IS NULL THEN
+    IF s.epoch <> p_epoch OR s.owner IS DISTINCT FROM p_owner THEN
         status := 'fenced';
         RETURN;
     END IF;
@@ -316,12 +323,13 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION logue.release(p_id bytea, p_epoch bigint) RETURNS void LANGUAGE sql VOLATILE AS
+CREATE FUNCTION logue.release(p_id bytea, p_epoch bigint, p_owner bytea) RETURNS void LANGUAGE sql VOLATILE AS
 $$ UPDATE logue.session SET owner = NULL, until = 0
    WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id AND epoch = p_epoch
-       AND owner IS NOT NULL $$;
+       AND owner = p_owner $$;
 
-CREATE FUNCTION logue.claim_next(p_id bytea, p_epoch bigint, p_invocation bytea, p_again boolean,
+CREATE FUNCTION logue.claim_next(p_id bytea, p_epoch bigint, p_owner bytea, p_invocation bytea,
+    p_again boolean,
     OUT status text, OUT current bigint, OUT entry bigint, OUT work text, OUT key bytea,
     OUT invocation bytea, OUT accepted_at bigint, OUT cancel smallint, OUT recovered boolean,
     OUT notes text[])
@@ -336,7 +344,7 @@ BEGIN
         RETURN;
     END IF;
     current := s.epoch;
-    IF s.epoch <> p_epoch OR s.owner IS NULL THEN
+    IF s.epoch <> p_epoch OR s.owner IS DISTINCT FROM p_owner THEN
         status := 'fenced';
         RETURN;
     END IF;
@@ -374,8 +382,8 @@ BEGIN
 END $$;
 
 -- Adds notes. `p_from` is where the journal ended when the call was made, if that is known.
-CREATE FUNCTION logue.journal(p_id bytea, p_epoch bigint, p_invocation bytea, p_notes text[],
-    p_from bigint, p_again boolean,
+CREATE FUNCTION logue.journal(p_id bytea, p_epoch bigint, p_owner bytea, p_invocation bytea,
+    p_notes text[], p_from bigint, p_again boolean,
     OUT status text, OUT current bigint, OUT next bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -389,7 +397,7 @@ BEGIN
         RETURN;
     END IF;
     current := s.epoch;
-    IF s.epoch <> p_epoch OR s.owner IS NULL THEN
+    IF s.epoch <> p_epoch OR s.owner IS DISTINCT FROM p_owner THEN
         status := 'fenced';
         RETURN;
     END IF;

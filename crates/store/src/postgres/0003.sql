@@ -138,7 +138,7 @@ BEGIN
 END $$;
 
 -- `p_end`: 0 saves in the middle of a turn, 1 ends it, 2 suspends it, 3 puts its entry back.
-CREATE FUNCTION logue.commit(p_id bytea, p_epoch bigint, p_invocation bytea, p_expected bigint,
+CREATE FUNCTION logue.commit(p_id bytea, p_epoch bigint, p_owner bytea, p_invocation bytea, p_expected bigint,
     p_messages text[], p_hashes bytea[], p_payloads text[], p_names bytea[], p_values text[],
     p_schema bytea, p_end smallint, p_kind smallint, p_from bigint, p_body text,
     p_keep_journal boolean, p_keep_wait boolean, p_signal bytea, p_metadata text, p_record text,
@@ -161,7 +161,7 @@ BEGIN
         status := 'ok';
         RETURN;
     END IF;
-    IF s.epoch <> p_epoch OR s.owner IS NULL THEN
+    IF s.epoch <> p_epoch OR s.owner IS DISTINCT FROM p_owner THEN
         status := 'fenced';
         current := s.epoch;
         RETURN;

@@ -24,8 +24,8 @@ $$ SELECT concat_ws(' ', s.sum, s.seq, s.entries, s.fields, s.labels,
    FROM logue.session s WHERE s.sid = p_sid $$;
 
 -- Marks a session as moved, if its record still has a fingerprint.
-CREATE FUNCTION logue.mark_moved(p_id bytea, p_epoch bigint, p_fingerprint text, p_owner bytea,
-    p_again boolean,
+CREATE FUNCTION logue.mark_moved(p_id bytea, p_epoch bigint, p_owner bytea, p_fingerprint text,
+    p_mark bytea, p_again boolean,
     OUT status text, OUT current bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -38,10 +38,10 @@ BEGIN
     END IF;
     current := s.epoch;
     status := 'ok';
-    IF p_again AND s.epoch = p_epoch + 1 AND s.owner = p_owner THEN
+    IF p_again AND s.epoch = p_epoch + 1 AND s.owner = p_mark THEN
         RETURN;
     END IF;
-    IF s.epoch <> p_epoch OR s.owner IS NULL THEN
+    IF s.epoch <> p_epoch OR s.owner IS DISTINCT FROM p_owner THEN
         status := 'fenced';
         RETURN;
     END IF;
@@ -49,7 +49,7 @@ BEGIN
         status := 'changed';
         RETURN;
     END IF;
-    UPDATE logue.session SET epoch = s.epoch + 1, owner = p_owner, until = 9223372036854775807
+    UPDATE logue.session SET epoch = s.epoch + 1, owner = p_mark, until = 9223372036854775807
         WHERE sid = s.sid;
 END $$;
 

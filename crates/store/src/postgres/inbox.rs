@@ -126,9 +126,10 @@ pub(super) fn request_cancel(session: &str, asked: CancelMode) -> Call {
 }
 
 pub(super) fn claim_next(lease: &Lease, invocation_id: &str) -> Call {
-    Call::new("SELECT * FROM logue.claim_next($1, $2, $3, $4)")
+    Call::new("SELECT * FROM logue.claim_next($1, $2, $3, $4, $5)")
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
+        .bytes(lease.owner.as_bytes().to_vec())
         .bytes(id(invocation_id))
         .flagged()
 }
@@ -164,9 +165,10 @@ pub(super) fn journal(
 ) -> Result<Call, StoreError> {
     let notes: Result<Vec<String>, StoreError> = notes.iter().map(written).collect();
     Ok(
-        Call::new("SELECT * FROM logue.journal($1, $2, $3, $4, $5, $6)")
+        Call::new("SELECT * FROM logue.journal($1, $2, $3, $4, $5, $6, $7)")
             .bytes(lease.session.as_bytes().to_vec())
             .number(count(lease.epoch))
+            .bytes(lease.owner.as_bytes().to_vec())
             .bytes(id(invocation_id))
             .texts(notes?)
             .maybe_number(from)

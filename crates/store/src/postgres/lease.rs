@@ -45,9 +45,10 @@ pub(super) fn acquired(session: &str, owner: &str, row: &Row) -> Result<LeaseRes
 }
 
 pub(super) fn renew(lease: &Lease, now: Option<Timestamp>, ttl: Duration) -> Call {
-    Call::new("SELECT * FROM logue.renew($1, $2, $3, $4)")
+    Call::new("SELECT * FROM logue.renew($1, $2, $3, $4, $5)")
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
+        .bytes(lease.owner.as_bytes().to_vec())
         .maybe_number(now.map(time))
         .number(millis(ttl))
 }
@@ -62,9 +63,10 @@ pub(super) fn renewed(lease: &Lease, row: &Row) -> Result<Option<CancelMode>, St
 }
 
 pub(super) fn release(lease: &Lease) -> Call {
-    Call::new("SELECT logue.release($1, $2)")
+    Call::new("SELECT logue.release($1, $2, $3)")
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
+        .bytes(lease.owner.as_bytes().to_vec())
 }
 
 /// Returns the error for a status of an operation under a lease.

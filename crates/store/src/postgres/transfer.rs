@@ -239,9 +239,10 @@ impl PostgresStore {
             return Err(missing(&lease.session));
         };
         let is_equal = digest.hash() == Some(hash);
-        let call = Call::new("SELECT * FROM logue.mark_moved($1, $2, $3, $4, $5)")
+        let call = Call::new("SELECT * FROM logue.mark_moved($1, $2, $3, $4, $5, $6)")
             .bytes(lease.session.as_bytes().to_vec())
             .number(count(lease.epoch))
+            .bytes(lease.owner.as_bytes().to_vec())
             // Another record than the expected one is refused like one that changed.
             .text(if is_equal { fingerprint } else { String::new() })
             .bytes(SessionLocation::moved_owner(to).into_bytes())

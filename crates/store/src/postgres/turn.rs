@@ -47,11 +47,12 @@ pub(super) fn commit(lease: &Lease, commit: &Commit) -> Result<Call, StoreError>
     let record = waiting.map(|waiting| optional(&waiting.record));
     let call = Call::new(
         "SELECT * FROM logue.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-             $16, $17, $18, $19, $20, $21, $22)",
+             $16, $17, $18, $19, $20, $21, $22, $23)",
     );
     Ok(call
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
+        .bytes(lease.owner.as_bytes().to_vec())
         .bytes(id(&commit.invocation_id))
         .number(count(commit.expected_seq))
         .texts(messages)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, SessionLocation, StoreError,
-    check_session_id, clock_of,
+    check_session_id, clock_of, is_same_holder,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -112,7 +112,8 @@ pub(super) fn usable(conn: &Connection, session: &str) -> SqliteResult<Head> {
 /// Returns the session of a lease, if the lease is valid.
 pub(super) fn owned(conn: &Connection, lease: &Lease) -> SqliteResult<Head> {
     let head = existing(conn, &lease.session)?;
-    if head.epoch == lease.epoch && head.holder.is_some() {
+    let holder = head.holder.as_ref();
+    if head.epoch == lease.epoch && holder.is_some_and(|(owner, _)| *owner == lease.owner) {
         return Ok(head);
     }
     Err(StoreError::Fenced {
@@ -133,7 +134,7 @@ pub(super) fn acquire(
 ) -> SqliteResult<LeaseResult> {
     let head = usable(conn, &session)?;
     if let Some((holder, until)) = head.holder
-        && holder != owner
+        && !is_same_holder(&holder, &owner)
         && (now < until || clock_of(&holder) != clock_of(&owner))
         && !gone.is_some_and(|(gone, end)| gone == holder && end == until)
     {
@@ -172,9 +173,9 @@ pub(super) fn renew(
 pub(super) fn release(conn: &Connection, lease: &Lease) -> SqliteResult<()> {
     conn.prepare_cached(
         "UPDATE session SET owner = NULL, until = 0
-         WHERE id = ?1 AND epoch = ?2 AND owner IS NOT NULL",
+         WHERE id = ?1 AND epoch = ?2 AND owner = ?3",
     )?
-    .execute(params![lease.session, Count(lease.epoch)])?;
+    .execute(params![lease.session, Count(lease.epoch), lease.owner])?;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::store::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
     EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
     NewEntry, NewOutcome, OutcomeKind, QuarantineRecord, SessionInfo, SessionLocation, StoreError,
-    StoredOutcome, clock_of,
+    StoredOutcome, clock_of, is_same_holder,
 };
 
 /// The data of a session.
@@ -190,7 +190,7 @@ impl Session {
         ttl: Duration,
     ) -> LeaseResult {
         if let Some((holder, until)) = &self.holder
-            && holder != owner
+            && !is_same_holder(holder, owner)
             && (now < *until || clock_of(holder) != clock_of(owner))
             && gone != Some((holder, *until))
         {
@@ -210,7 +210,11 @@ impl Session {
 
     /// Refuses a lease that is not current.
     pub(super) fn fence(&self, lease: &Lease) -> Result<(), StoreError> {
-        if self.epoch == lease.epoch && self.holder.is_some() {
+        let holds = self
+            .holder
+            .as_ref()
+            .is_some_and(|(owner, _)| *owner == lease.owner);
+        if self.epoch == lease.epoch && holds {
             return Ok(());
         }
         Err(StoreError::Fenced {
