@@ -14,6 +14,7 @@ mod screenshots;
 mod soak;
 mod tidy;
 mod wasm;
+mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|postgres|sessions|turn
-                   | soak [PACKAGE]… | wasm | readme | screenshots [--check]
+                   | soak [PACKAGE]… | wasm | wheel | readme | screenshots [--check]
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -42,7 +43,9 @@ const USAGE: &str =
   readme        the commands of the README and of docs, in their order
   screenshots   the screenshots of docs/terminal.md, from runs on a real terminal; --check compares
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
-  wasm          the pure crates, built for wasm32 where that target is installed";
+  wasm          the pure crates, built for wasm32 where that target is installed
+  wheel         the Python package openchatml, into target/wheels; needs python3, and maturin from
+                its package registry";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         ["readme"] => readme::readme(&root()),
         ["screenshots", rest @ ..] => screenshots::screenshots(&root(), rest),
         ["wasm"] => wasm::wasm(&root()),
+        ["wheel"] => wheel::wheel(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

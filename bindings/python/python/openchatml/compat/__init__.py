@@ -1,0 +1,1 @@
+"""Names of other packages over this one. Each module is imported by its own name."""

@@ -1,0 +1,224 @@
+//! From one form to another.
+
+use logue_source::Diagnostic;
+use openchatml::convert::{ConvertError, ConvertOptions};
+use openchatml::project::{self, JsonFormat};
+use openchatml::{Dialect, Loss, LossSeverity, LossTarget, Transcript, detect};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error;
+use crate::finding;
+use crate::input;
+
+/// What a conversion could not carry.
+#[pyclass(frozen, get_all, eq, module = "openchatml", name = "Loss")]
+#[derive(PartialEq)]
+pub(crate) struct LossItem {
+    /// The stable name, such as `channel-changed`.
+    kind: &'static str,
+    /// `content`, `structure`, `identity`, or `None` for a note.
+    severity: Option<&'static str>,
+    /// The description, without text of the conversation.
+    message: String,
+    /// The index of the frame or message; `None` for the whole conversation.
+    index: Option<usize>,
+}
+
+#[pymethods]
+impl LossItem {
+    fn __repr__(&self) -> String {
+        let severity = self.severity.unwrap_or("note");
+        format!("<Loss {severity} {}: {}>", self.kind, self.message)
+    }
+}
+
+impl From<&Loss> for LossItem {
+    fn from(loss: &Loss) -> Self {
+        let index = match loss.target {
+            LossTarget::Frame(index) | LossTarget::Message(index) => Some(index),
+            _ => None,
+        };
+        Self {
+            kind: loss.kind.as_str(),
+            severity: loss.severity().map(LossSeverity::as_str),
+            message: loss.to_string(),
+            index,
+        }
+    }
+}
+
+/// A converted conversation.
+#[pyclass(frozen, get_all, module = "openchatml")]
+pub(crate) struct Converted {
+    /// The text in the new form.
+    text: String,
+    /// The form that was read.
+    source_form: &'static str,
+    /// The form that was written.
+    form: &'static str,
+    /// What the new form does not hold, and what reading added.
+    losses: Py<PyTuple>,
+    /// The findings of the reader.
+    diagnostics: Py<PyTuple>,
+}
+
+#[pymethods]
+impl Converted {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!(
+            "<Converted {} to {}: {} bytes, {} losses>",
+            self.source_form,
+            self.form,
+            self.text.len(),
+            self.losses.bind(py).len()
+        )
+    }
+}
+
+/// A form that conversations are read from or written to.
+#[derive(Clone, Copy)]
+enum Form {
+    Text(Dialect),
+    Json(JsonFormat),
+}
+
+impl Form {
+    fn parse(py: Python<'_>, name: &str) -> PyResult<Self> {
+        if let Some(dialect) = Dialect::parse(name) {
+            return Ok(Self::Text(dialect));
+        }
+        if let Some(format) = JsonFormat::parse(name) {
+            return Ok(Self::Json(format));
+        }
+        let dialects = Dialect::ALL.map(Dialect::as_str).join(", ");
+        let formats = JsonFormat::ALL.map(JsonFormat::as_str).join(", ");
+        let message = format!("unknown form `{name}`; known are {dialects}, {formats}");
+        Err(error::invalid(py, &message))
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text(dialect) => dialect.as_str(),
+            Self::Json(format) => format.as_str(),
+        }
+    }
+
+    /// The form of a text; JSON counts before tokens that its strings may spell.
+    fn detect(text: &[u8]) -> Self {
+        let start = text.trim_ascii_start().first();
+        if matches!(start, Some(b'{' | b'['))
+            && let Ok(format) = project::recognize(text)
+        {
+            return Self::Json(format);
+        }
+        Self::Text(detect(text).map_or(Dialect::V2_2, |found| found.dialect))
+    }
+}
+
+/// A conversation that was read.
+struct ReadForm {
+    transcript: Transcript,
+    form: Form,
+    diagnostics: Vec<Diagnostic>,
+    losses: Vec<Loss>,
+}
+
+fn read(text: &[u8], from: Option<Form>, options: &ConvertOptions) -> ReadForm {
+    match from.unwrap_or_else(|| Form::detect(text)) {
+        Form::Text(dialect) => {
+            let read = openchatml::convert::read(text, Some(dialect), options);
+            ReadForm {
+                transcript: read.transcript,
+                form: Form::Text(read.dialect),
+                diagnostics: read.diagnostics,
+                losses: read.losses,
+            }
+        }
+        Form::Json(format) => {
+            let read = project::read(text, format, options);
+            ReadForm {
+                transcript: read.transcript,
+                form: Form::Json(format),
+                diagnostics: read.diagnostics,
+                losses: read.losses,
+            }
+        }
+    }
+}
+
+pub(crate) fn transcript_of(
+    py: Python<'_>,
+    text: &[u8],
+    form: Option<&str>,
+) -> PyResult<Transcript> {
+    let form = form.map(|name| Form::parse(py, name)).transpose()?;
+    Ok(read(text, form, &ConvertOptions::default()).transcript)
+}
+
+/// Converts a conversation to another form.
+#[pyfunction]
+#[pyo3(signature = (text, to, *, dialect=None, strict=None, thinking=false, line=false))]
+pub(crate) fn convert(
+    py: Python<'_>,
+    text: &Bound<'_, PyAny>,
+    to: &str,
+    dialect: Option<&str>,
+    strict: Option<&str>,
+    thinking: bool,
+    line: bool,
+) -> PyResult<Converted> {
+    let to = Form::parse(py, to)?;
+    let from = dialect.map(|name| Form::parse(py, name)).transpose()?;
+    let strict = match strict.map(|name| (name, LossSeverity::parse(name))) {
+        None => None,
+        Some((_, Some(severity))) => Some(severity),
+        Some((name, None)) => {
+            let message =
+                format!("unknown severity `{name}`; known are content, structure, identity");
+            return Err(error::invalid(py, &message));
+        }
+    };
+    let options = ConvertOptions::default()
+        .with_strict(strict)
+        .with_thinking(thinking)
+        .with_line(line);
+    let bytes = input::bytes(text)?;
+    let (read, written) = py.detach(|| {
+        let read = read(&bytes, from, &options);
+        let written = match to {
+            Form::Text(dialect) => openchatml::convert::write(&read.transcript, dialect, &options),
+            Form::Json(format) => project::write(&read.transcript, format, &options),
+        };
+        (read, written)
+    });
+    let written = written.map_err(|failure| refused(py, &failure))?;
+    let losses = read
+        .losses
+        .iter()
+        .chain(&written.losses)
+        .map(LossItem::from);
+    Ok(Converted {
+        text: written.text,
+        source_form: read.form.as_str(),
+        form: to.as_str(),
+        losses: PyTuple::new(py, losses.collect::<Vec<_>>())?.unbind(),
+        diagnostics: finding::tuple(py, &read.diagnostics, &bytes)?.unbind(),
+    })
+}
+
+/// The exception of a conversion that was refused; its `losses` are those that were forbidden.
+fn refused(py: Python<'_>, failure: &ConvertError) -> PyErr {
+    let code = ConvertError::CODE.as_str();
+    let error = error::error(py, code, &failure.to_string(), None);
+    let losses = failure.losses().iter().map(LossItem::from);
+    if let Ok(losses) = PyTuple::new(py, losses.collect::<Vec<_>>()) {
+        // An exception without its losses is still the exception.
+        let _ignored = error.value(py).setattr("losses", losses);
+    }
+    error
+}

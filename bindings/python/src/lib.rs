@@ -1,0 +1,64 @@
+//! The extension module of the Python package `openchatml`.
+//!
+//! Built from crates that perform no input or output. The package around it, in
+//! `python/openchatml`, names what is public; this module is `openchatml._openchatml`.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::format_push_string,
+    reason = "arguments of Python functions are values; strings are short"
+)]
+
+mod convert;
+mod document;
+mod encoding;
+mod error;
+mod event;
+mod finding;
+mod input;
+mod json;
+mod message;
+mod offsets;
+mod parser;
+mod recoverer;
+mod render;
+mod running;
+mod scan;
+mod special;
+mod stream;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule(gil_used = false)]
+mod _openchatml {
+    #[pymodule_export]
+    use crate::convert::{Converted, LossItem, convert};
+    #[pymodule_export]
+    use crate::document::{Conversation, check, detect_dialect, parse, parse_ids};
+    #[pymodule_export]
+    use crate::encoding::Encoding;
+    #[pymodule_export]
+    use crate::event::{Amended, Delta, End, Head, Opened, Start};
+    #[pymodule_export]
+    use crate::finding::Finding;
+    #[pymodule_export]
+    use crate::message::Message;
+    #[pymodule_export]
+    use crate::parser::HarmonyParser;
+    #[pymodule_export]
+    use crate::recoverer::{ChannelDelta, Recoverer};
+    #[pymodule_export]
+    use crate::render::{render, render_ids, render_message_ids, tool_namespace};
+    #[pymodule_export]
+    use crate::scan::{Hit, scan};
+    #[pymodule_export]
+    use crate::stream::Stream;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

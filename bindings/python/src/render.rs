@@ -1,0 +1,202 @@
+//! Prompts: conversations to the text and the ids of Harmony.
+
+use openchatml::harmony::{
+    Conversation, Form, Reasoning, RenderError, RenderMessage, RenderOptions, Renderer,
+    RendererCompat, ToolNamespace,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use serde_json::{Value, json};
+
+use crate::error;
+use crate::input;
+use crate::json;
+
+/// How a conversation is rendered.
+struct How {
+    form: Form,
+    options: RenderOptions,
+}
+
+fn how(
+    py: Python<'_>,
+    next_role: Option<&Bound<'_, PyAny>>,
+    training: bool,
+    reasoning: Option<&str>,
+    compat: Option<&str>,
+    escape: bool,
+) -> PyResult<How> {
+    let form = match (input::role(next_role)?, training) {
+        (Some(_), true) => {
+            let message = "next_role and training exclude each other";
+            return Err(error::invalid(py, message));
+        }
+        (Some(role), false) => Form::Completion(role),
+        (None, true) => Form::Training,
+        (None, false) => Form::Conversation,
+    };
+    let compat = match compat {
+        None => RendererCompat::Meant,
+        Some("openai-0.0.8") => RendererCompat::OpenAi0_0_8,
+        Some(name) => {
+            let message = format!("unknown renderer `{name}`; known is openai-0.0.8");
+            return Err(error::invalid(py, &message));
+        }
+    };
+    let mut options = RenderOptions::compat(compat).with_escape(escape);
+    if let Some(name) = reasoning {
+        options = options.with_reasoning(match name {
+            "keep" => Reasoning::Keep,
+            "drop-finished" => Reasoning::DropFinished,
+            "drop-before-first-final" => Reasoning::DropBeforeFirstFinal,
+            _ => {
+                let message = format!(
+                    "unknown policy `{name}`; known are keep, drop-finished, \
+                     drop-before-first-final"
+                );
+                return Err(error::invalid(py, &message));
+            }
+        });
+    }
+    Ok(How { form, options })
+}
+
+/// The conversation of a text, of JSON, or of dicts and lists.
+fn conversation(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    form: Option<&str>,
+) -> PyResult<Conversation> {
+    let is_text = source.is_instance_of::<PyString>() || source.is_instance_of::<PyBytes>();
+    let text = if is_text {
+        input::bytes(source)?.into_owned()
+    } else if let Ok(method) = source.getattr("to_json") {
+        input::bytes(&method.call0()?)?.into_owned()
+    } else {
+        json::from_python(source)?.to_string().into_bytes()
+    };
+    let is_harmony = match form {
+        None => !text.trim_ascii_start().starts_with(b"<|"),
+        Some(form) => form == "harmony-json",
+    };
+    if is_harmony && let Some(conversation) = harmony_json(&text) {
+        return Ok(conversation);
+    }
+    let transcript = crate::convert::transcript_of(py, &text, form)?;
+    Ok(openchatml::convert::harmony_conversation(&transcript).0)
+}
+
+/// A conversation in the JSON of openai-harmony; `None` if it is of another form.
+fn harmony_json(text: &[u8]) -> Option<Conversation> {
+    let value: Value = serde_json::from_slice(text).ok()?;
+    let value = match value {
+        Value::Array(messages) => json!({ "messages": messages }),
+        other => other,
+    };
+    let messages = value.get("messages")?.as_array()?;
+    // A field of Chat Completions that this form does not have would be lost.
+    let has_more = messages.iter().any(|message| {
+        [
+            "tool_calls",
+            "tool_call_id",
+            "reasoning_content",
+            "function_call",
+        ]
+        .iter()
+        .any(|key| message.get(key).is_some())
+    });
+    if has_more {
+        return None;
+    }
+    serde_json::from_value(value).ok()
+}
+
+fn refused(py: Python<'_>, failure: &RenderError) -> PyErr {
+    error::error(py, RenderError::CODE.as_str(), &failure.to_string(), None)
+}
+
+/// Renders a conversation to the text of Harmony.
+#[pyfunction]
+#[pyo3(signature = (conversation, *, form=None, next_role=None, training=false, reasoning=None, compat=None, escape=false))]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+pub(crate) fn render(
+    py: Python<'_>,
+    conversation: &Bound<'_, PyAny>,
+    form: Option<&str>,
+    next_role: Option<&Bound<'_, PyAny>>,
+    training: bool,
+    reasoning: Option<&str>,
+    compat: Option<&str>,
+    escape: bool,
+) -> PyResult<String> {
+    let how = how(py, next_role, training, reasoning, compat, escape)?;
+    let conversation = self::conversation(py, conversation, form)?;
+    py.detach(|| conversation.to_text(how.form, &how.options))
+        .map_err(|failure| refused(py, &failure))
+}
+
+/// Renders a conversation to ids of `o200k_harmony`.
+#[pyfunction]
+#[pyo3(signature = (conversation, *, form=None, next_role=None, training=false, reasoning=None, compat=None))]
+pub(crate) fn render_ids(
+    py: Python<'_>,
+    conversation: &Bound<'_, PyAny>,
+    form: Option<&str>,
+    next_role: Option<&Bound<'_, PyAny>>,
+    training: bool,
+    reasoning: Option<&str>,
+    compat: Option<&str>,
+) -> PyResult<Vec<u32>> {
+    let how = how(py, next_role, training, reasoning, compat, false)?;
+    let conversation = self::conversation(py, conversation, form)?;
+    py.detach(|| Renderer::new().ids(&conversation, how.form, &how.options))
+        .map_err(|failure| refused(py, &failure))
+}
+
+/// Renders one message of a conversation to ids, as openai-harmony does.
+#[pyfunction]
+#[pyo3(signature = (message, *, has_functions, compat=None))]
+pub(crate) fn render_message_ids(
+    py: Python<'_>,
+    message: &str,
+    has_functions: bool,
+    compat: Option<&str>,
+) -> PyResult<Vec<u32>> {
+    let how = how(py, None, false, None, compat, false)?;
+    let message: RenderMessage = serde_json::from_str(message)
+        .map_err(|failure| error::invalid(py, &format!("invalid message JSON: {failure}")))?;
+    let mut ids = Vec::new();
+    Renderer::new()
+        .append_message(&message, has_functions, &how.options, &mut ids)
+        .map_err(|failure| refused(py, &failure))?;
+    Ok(ids)
+}
+
+/// A built-in tool namespace, `browser` or `python`, as a dict.
+#[pyfunction]
+pub(crate) fn tool_namespace<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    let namespace = match name {
+        "browser" => ToolNamespace::browser(),
+        "python" => ToolNamespace::python(),
+        _ => {
+            let message = format!("Unknown tool namespace: {name}");
+            return Err(error::invalid(py, &message));
+        }
+    };
+    let tools = namespace.functions.iter().map(|function| {
+        let mut tool = json!({
+            "name": function.name,
+            "description": function.description,
+        });
+        if let (Some(parameters), Some(tool)) = (&function.parameters, tool.as_object_mut()) {
+            tool.insert("parameters".to_owned(), parameters.clone());
+        }
+        tool
+    });
+    let value = json!({
+        "name": namespace.name,
+        "description": namespace.description,
+        "tools": tools.collect::<Vec<_>>(),
+    });
+    Ok(json::to_python(py, &value)?.cast_into()?)
+}

@@ -1,0 +1,62 @@
+"""`Recoverer`: ids one by one, deltas by channel."""
+
+import pytest
+
+import openchatml
+
+ENCODING = openchatml.get_encoding("o200k_harmony")
+
+
+def ids(text):
+    return ENCODING.encode(text, allowed_special="all")
+
+
+def test_deltas_by_channel():
+    text = (
+        "<|channel|>analysis<|message|>think 😀<|start|>assistant<|channel|>commentary "
+        'to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>'
+        "<|start|>assistant<|channel|>final<|message|>4<|return|>"
+    )
+    recoverer = openchatml.Recoverer("assistant")
+    by_channel, ends = {}, []
+    for id in ids(text):
+        for delta in recoverer.push(id):
+            key = (delta.index, delta.channel, delta.recipient, delta.visible)
+            by_channel[key] = by_channel.get(key, "") + delta.text
+            if delta.end:
+                ends.append(delta.end)
+    assert recoverer.finish() == ()
+    assert by_channel == {
+        (0, "analysis", None, False): "think 😀",
+        (1, "commentary", "functions.f", False): '{"a":1}',
+        (2, "final", None, True): "4",
+    }
+    assert ends == ["implicit", "call", "return"]
+    assert recoverer.repairs == 1
+
+
+def test_the_end_and_the_next_completion():
+    recoverer = openchatml.Recoverer("assistant")
+    recoverer.push_many(ids("<|channel|>final<|message|>cut"))
+    assert [delta.end for delta in recoverer.finish()] == ["eos"]
+    for call in (lambda: recoverer.push(1), lambda: recoverer.push_many([1]), recoverer.finish):
+        with pytest.raises(openchatml.OpenChatMLError) as caught:
+            call()
+        assert caught.value.code == "stream-finished"
+    recoverer.reset()
+    (delta,) = recoverer.push_many(ids("<|channel|>final<|message|>next"))
+    assert (delta.index, delta.text, delta.end) == (0, "next", None)
+
+
+def test_wrong_ids_change_nothing():
+    recoverer = openchatml.Recoverer("assistant")
+    recoverer.push_many(ids("<|channel|>final<|message|>"))
+    for wrong in (-1, 2**40, "a", None, 1.5):
+        with pytest.raises((TypeError, OverflowError)):
+            recoverer.push(wrong)
+    with pytest.raises((TypeError, OverflowError)):
+        recoverer.push_many([200_002, -1])
+    (delta,) = recoverer.push(ids("x")[0])
+    assert delta.text == "x"
+    (delta,) = recoverer.push(999_999)
+    assert delta.text == "\ufffd"
