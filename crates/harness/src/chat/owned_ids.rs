@@ -34,7 +34,7 @@ impl OwnedIds {
         self.bound(&self.source.new_id())
     }
 
-    /// Returns the name of an owner for a new lease, so that no other lease has it.
+    /// Returns an owner name that no other lease has.
     pub(super) fn acquisition(&self, owner: &str) -> String {
         let number = self.acquisitions.fetch_add(1, Ordering::Relaxed);
         format!("{owner}#{number}")

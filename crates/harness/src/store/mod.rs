@@ -71,7 +71,9 @@ pub fn clock_of(owner: &str) -> &str {
     clock.split_once('/').map_or(clock, |(clock, _)| clock)
 }
 
-/// Returns whether two names of owners are of one holder, which takes its own lease at once.
+/// Returns whether two names of owners are of one holder.
+///
+/// A holder takes its own lease at once.
 ///
 /// A holder is named by the text without an acquisition, which a `#` begins and the clock ends:
 /// `a#1@clock` and `a#2@clock` are two acquisitions by one holder.
@@ -159,8 +161,8 @@ pub trait Store: Send + Sync {
     /// earlier one, also of a deleted session of this id. A [holder](is_same_holder) that still has it
     /// gets a new epoch too. A lease is over from `now + ttl` on.
     ///
-    /// Every acquisition should have another name: after a crash of the database, the name is what
-    /// tells a lease apart from a later one with its epoch.
+    /// Every acquisition should have another name: after a crash of the database, only the name
+    /// distinguishes a lease from a later one with its epoch.
     ///
     /// Times are compared only between owners of one clock, which their names state
     /// ([`clock_of`]). A lease by another clock is held until it is released or

@@ -105,7 +105,7 @@ pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
     )
 }
 
-/// A database that crashed may have lost the latest lease, and then gives its epoch to another owner.
+/// A database that lost a lease in a crash gives its epoch to another owner.
 pub(super) async fn a_lease_is_valid_for_its_owner_only(store: SharedStore) -> Checked {
     store.enqueue("s", entry("x")).await?;
     let held = lease_at(&*store, "s", "a#2@one", NOW).await?;
