@@ -64,7 +64,7 @@ mod server;
 pub use chat::{
     AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ClientLimits,
     ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnFailure,
-    TurnParameters,
+    TurnParameters, is_request_label, is_request_record,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

@@ -97,6 +97,10 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 
+    /// List also the records of requests that `logue serve` keeps for idempotency keys
+    #[arg(long)]
+    pub(crate) all: bool,
+
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
@@ -376,6 +380,10 @@ pub(crate) struct PruneArgs {
     /// Remove sessions unchanged for this time, such as `30d`, `12h`, `45m` or `90s`
     #[arg(long, value_name = "DURATION", value_parser = parse_age)]
     pub(crate) older_than: Option<Duration>,
+
+    /// Remove the records of idempotency keys of `logue serve` that are older than this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_age, default_value = "30d")]
+    pub(crate) keys_older_than: Duration,
 
     /// Keep the N most recently changed sessions
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -251,6 +251,21 @@ pub(crate) async fn known(store: &SharedStore, session: &str) -> Result<SessionI
     Err(with_similar(failure, store, session).await)
 }
 
+/// Returns the metadata of a session, unless another store continues it.
+///
+/// # Errors
+/// Returns an error if the session does not exist, was moved, or is being moved here.
+pub(crate) async fn usable(store: &SharedStore, session: &str) -> Result<SessionInfo, CliError> {
+    let mut info = known(store, session).await?;
+    match info.elsewhere.take() {
+        None => Ok(info),
+        Some(location) => match location.check(session) {
+            Ok(()) => Ok(info),
+            Err(error) => Err(store_failure(&error)),
+        },
+    }
+}
+
 /// Adds the session to an error that the id of no session probably meant.
 pub(crate) async fn with_similar(
     mut failure: CliError,

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::transfer::SessionLocation;
 use crate::clock::Timestamp;
 
 /// The work that an entry of the inbox requests.
@@ -444,6 +445,8 @@ pub struct SessionInfo {
     pub cursor: u64,
     /// The number of entries that are not settled; 0 if another store continues the session.
     pub pending: u64,
+    /// The store that continues the session; `None` if this one does.
+    pub elsewhere: Option<SessionLocation>,
     /// The time of creation.
     pub created_at: Timestamp,
     /// The time of the last change.

@@ -400,6 +400,14 @@ impl SessionLocation {
         format!("{ARRIVING}{}", shortened(from))
     }
 
+    /// Returns the location if it is another store.
+    pub fn elsewhere(self) -> Option<Self> {
+        match self {
+            Self::Here { .. } => None,
+            other => Some(other),
+        }
+    }
+
     /// Refuses a session that another store continues.
     ///
     /// # Errors

@@ -140,6 +140,9 @@ impl Supervisor {
             }
         }
         for info in found {
+            if info.elsewhere.is_some() {
+                continue;
+            }
             let is_due = due.contains(&info.session);
             if info.pending == 0 && !is_due || self.turns.host.agent_of(&info).is_none() {
                 continue;

@@ -65,7 +65,8 @@ pub(super) fn read_info(row: &Row) -> Result<SessionInfo, StoreError> {
     let version: Option<Vec<u8>> = get(row, "schema_version")?;
     let session = text(&get::<Vec<u8>>(row, "id")?)?;
     let cursor = number("cursor")?;
-    let pending = match read_location(row)? {
+    let location = read_location(row)?;
+    let pending = match location {
         SessionLocation::Here { .. } => number("entries")?.saturating_sub(cursor),
         _ => 0,
     };
@@ -78,6 +79,7 @@ pub(super) fn read_info(row: &Row) -> Result<SessionInfo, StoreError> {
         epoch: number("epoch")?,
         cursor,
         pending,
+        elsewhere: location.elsewhere(),
         created_at: read_time(get(row, "created_at")?)?,
         updated_at: read_time(get(row, "updated_at")?)?,
         session,

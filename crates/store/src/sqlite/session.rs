@@ -331,6 +331,7 @@ fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
         epoch: row.get::<_, Count>(5)?.0,
         cursor,
         pending,
+        elsewhere: location.elsewhere(),
         created_at: row.get::<_, TimestampColumn>(8)?.0,
         updated_at: row.get::<_, TimestampColumn>(9)?.0,
     };

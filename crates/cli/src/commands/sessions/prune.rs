@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use logue_harness::store::{
-    SessionFilter, SessionInfo, SharedStore, SuspensionFilter, SuspensionStatus,
+    SessionFilter, SessionInfo, SessionLocation, SharedStore, SuspensionFilter, SuspensionStatus,
 };
 use logue_harness::{Clock as _, SystemClock, Timestamp};
+use logue_server::is_request_record;
 use logue_source::escape_line;
 use logue_store::vacuum;
 use serde_json::{Value, json};
@@ -74,8 +75,16 @@ async fn remove(store: &SharedStore, arguments: &PruneArgs) -> Result<Pruned, Cl
     let sessions = store.list(SessionFilter::default()).await;
     let sessions = sessions.map_err(|error| store_failure(&error))?;
     let mut pruned = Pruned::default();
-    for info in sessions.into_iter().skip(arguments.keep) {
-        let Some(limit) = limit(&info, arguments.older_than) else {
+    let mut kept = 0;
+    for info in sessions {
+        let is_record = is_request_record(&info);
+        if !is_record && kept < arguments.keep {
+            kept += 1;
+            continue;
+        }
+        let keys = is_record.then_some(arguments.keys_older_than);
+        let own = limit(&info, arguments.older_than);
+        let Some(limit) = own.into_iter().chain(keys).min() else {
             continue;
         };
         let unchanged_since = before(now, limit);
@@ -106,6 +115,11 @@ fn limit(info: &SessionInfo, older_than: Option<Duration>) -> Option<Duration> {
 }
 
 async fn is_busy(store: &SharedStore, info: &SessionInfo) -> Result<bool, CliError> {
+    match info.elsewhere {
+        Some(SessionLocation::Moved { .. }) => return Ok(false),
+        Some(_) => return Ok(true),
+        None => {}
+    }
     let filter = SuspensionFilter {
         session: Some(info.session.clone()),
         ..SuspensionFilter::default()

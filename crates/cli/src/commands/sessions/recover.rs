@@ -18,7 +18,7 @@ use crate::setup::output::Output;
 use crate::setup::session_turn::{code_of, exit_of};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{known, open, release_leases, store_failure};
+use crate::setup::store::{known, open, release_leases, store_failure, usable};
 use crate::setup::suspended::file_of;
 use crate::telemetry;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
@@ -52,7 +52,9 @@ async fn recover_each(
         let all = store.list(SessionFilter::default()).await;
         let all = all.map_err(|error| store_failure(&error))?;
         let due = due(store).await?;
-        let is_open = |info: &SessionInfo| info.pending > 0 || due.contains(&info.session);
+        let is_open = |info: &SessionInfo| {
+            info.pending > 0 || (info.elsewhere.is_none() && due.contains(&info.session))
+        };
         let pending = all.into_iter().filter(is_open);
         // The conversation of a file continues with `logue signal`.
         let sessions = pending.map(|info| info.session);
@@ -101,7 +103,7 @@ async fn recover_one(
         trust: &arguments.trust,
         model_args: &arguments.model_args,
     };
-    let known = known(store, session).await?;
+    let known = usable(store, session).await?;
     if known.pending == 0 && !due(store).await?.contains(session) {
         return Ok(Exit::Done);
     }

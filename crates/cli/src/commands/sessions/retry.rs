@@ -13,7 +13,7 @@ use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, not_retried, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{known, open};
+use crate::setup::store::{open, usable};
 use crate::setup::suspended;
 use crate::telemetry;
 
@@ -85,7 +85,7 @@ impl TurnFlags<'_> {
         settings: &Settings,
         output: &Arc<Output>,
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
-        let known = known(store, origin).await?;
+        let known = usable(store, origin).await?;
         let model = self.model_args.model.as_deref();
         let agent = Agent::new(session, Some(&known), None, model, &[])?;
         let command = SessionCommand {

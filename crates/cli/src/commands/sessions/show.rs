@@ -43,8 +43,6 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     suspended.retain(|one| obstacle(one).is_none());
     let failed = failures(&store, &info, &messages).await?;
     let help = |turn: &FailedTurn| turn.help(session, &arguments.store);
-    let location = store.location(session).await;
-    let location = location.map_err(|error| store_failure(&error))?;
     if arguments.json {
         let mut object = json!({
             "session_id": session,
@@ -58,16 +56,12 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             "created_at": info.created_at.0,
             "updated_at": info.updated_at.0,
         });
-        match location {
-            Some(SessionLocation::Moved { to }) => object["moved_to"] = to.into(),
-            Some(SessionLocation::Arriving { from }) => object["arriving_from"] = from.into(),
-            _ => {}
-        }
+        put_location(&mut object, info.elsewhere.as_ref());
         return exit(print(&format!("{object}\n")));
     }
     let style = output_style();
     let mut text = String::new();
-    if let Some(elsewhere) = location.as_ref().and_then(elsewhere) {
+    if let Some(elsewhere) = info.elsewhere.as_ref().and_then(elsewhere) {
         heading(&mut text, &elsewhere, style);
     }
     if let Some(values) = info.labels.get(VARIABLES).and_then(Value::as_object) {
@@ -121,8 +115,17 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     exit(print_styled(&text, style))
 }
 
-/// Returns the heading of a session that another store continues.
-fn elsewhere(location: &SessionLocation) -> Option<String> {
+/// Adds the address of the store that continues a session, if it is another one.
+pub(super) fn put_location(object: &mut Value, location: Option<&SessionLocation>) {
+    match location {
+        Some(SessionLocation::Moved { to }) => object["moved_to"] = json!(to),
+        Some(SessionLocation::Arriving { from }) => object["arriving_from"] = json!(from),
+        _ => {}
+    }
+}
+
+/// Returns the words for a session that another store continues.
+pub(super) fn elsewhere(location: &SessionLocation) -> Option<String> {
     match location {
         SessionLocation::Moved { to } => Some(format!("moved to {to}")),
         SessionLocation::Arriving { from } => Some(format!("being moved here from {from}")),

@@ -424,6 +424,7 @@ impl Session {
                 SessionLocation::Here { .. } => as_count(self.entries.len()) - self.cursor(),
                 _ => 0,
             },
+            elsewhere: self.location().elsewhere(),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }

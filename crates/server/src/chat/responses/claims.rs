@@ -15,9 +15,8 @@ use tokio::sync::OwnedMutexGuard;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
+use crate::chat::request_records::REQUEST_BODY;
 
-/// The label with the digest of the body.
-const BODY: &str = "request_body";
 /// The label with the place of the entry.
 const PLACE: &str = "request_place";
 /// The time in which another server accepts the first request, in steps.
@@ -61,7 +60,7 @@ impl Claim {
             for _ in 0..STEPS {
                 let info = api.store().session(&session).await?;
                 let labels = info.map(|info| info.labels).unwrap_or_default();
-                if labels.get(BODY) != Some(&digest) {
+                if labels.get(REQUEST_BODY) != Some(&digest) {
                     return Err(reused(key));
                 }
                 place = labels.get(PLACE).and_then(ClaimedPlace::from_json);
@@ -106,7 +105,9 @@ async fn create(api: &Api, session: &str, digest: &Value) -> Result<bool, Proble
         return Ok(false);
     }
     let source = api.turns.ids.new_id();
-    store.set_label(&source, BODY, digest.clone(), now).await?;
+    store
+        .set_label(&source, REQUEST_BODY, digest.clone(), now)
+        .await?;
     let created = store.fork(&source, SessionFork::new(0, session, now)).await;
     store.delete(&source).await?;
     match created {

@@ -12,6 +12,7 @@ use super::stored::{ResponseEnd, ResponseHead};
 use super::stream::ResponseEvents;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
+use crate::chat::request_records::SENT_IDS;
 
 /// The number of events that are read at once.
 const PAGE: usize = 1_000;
@@ -45,7 +46,7 @@ async fn sent_ids(
     head: &ResponseHead,
     end: &ResponseEnd,
 ) -> Result<HashMap<String, String>, Problem> {
-    let name = format!("response_items:{}", id.entry);
+    let name = format!("{SENT_IDS}{}", id.entry);
     let info = api.store().session(&id.session).await?;
     let label = info.and_then(|mut info| info.labels.remove(&name));
     // A copy has the labels of its source.
