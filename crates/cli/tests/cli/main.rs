@@ -55,6 +55,8 @@ mod leases;
 mod limits;
 mod mcp;
 mod migrate;
+mod migrate_postgres;
+mod migrate_scene;
 mod missing_files;
 mod models;
 mod moved;

@@ -2,25 +2,16 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Instant;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use testkit::{Random, Reply, soak};
+use testkit::{Reply, soak};
 
+use crate::migrate_scene::{SESSIONS, Scene, json_of, on, seed};
 use crate::program::{Ran, folder, logue};
-use crate::resumed::{call, server, status, text};
-use crate::waiting::wait_for_file;
+use crate::resumed::server;
 
 const OLD: &str = "sqlite:old.db";
 const NEW: &str = "sqlite:new.db";
-
-/// Runs a command on a store.
-fn on(folder: &Path, store: &str, arguments: &[&str]) -> Ran {
-    let mut command = logue(folder);
-    command.env("LOGUE_STORE", store).args(arguments);
-    command.output().unwrap().into()
-}
 
 fn migrate(folder: &Path, further: &[&str]) -> Ran {
     let arguments = ["sessions", "migrate", "--from", OLD, "--to", NEW];
@@ -29,230 +20,10 @@ fn migrate(folder: &Path, further: &[&str]) -> Ran {
     command.output().unwrap().into()
 }
 
-fn json_of(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stdout))
-}
-
-/// The sessions of [`varied`], in the order of their ids.
-const SESSIONS: [&str; 7] = [
-    "chat", "copy", "crashed", "failed", "large", "queued", "waiting",
-];
-
-/// Creates sessions in every state by real turns, and returns the signal of the one that waits.
-fn varied(seed: u64) -> (TempDir, testkit::ModelServer, String) {
-    let mut random = Random::new(seed);
-    let folder = folder(&[
-        ("echo.md", "<config model=\"echo:\"/>\n"),
-        (
-            "p.md",
-            "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n",
-        ),
-        (
-            "slow.md",
-            "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh slow.sh\"/>\n",
-        ),
-        ("deploy.sh", "echo ran >> runs\necho deployed\n"),
-        ("slow.sh", "echo ran >> slow-runs\nsleep 30\n"),
-        ("logue.toml", "[model]\nretries = 0\n"),
-    ]);
-    let place = folder.path();
-    let say = |arguments: &[&str], expected: i32| {
-        let ran = on(place, OLD, arguments);
-        assert_eq!(ran.status, expected, "{arguments:?}: {}", ran.stderr);
-    };
-    for turn in 0..=random.below(4) {
-        let words = format!("Turn {turn}: \"é\u{1F980}\" \\ {}", random.next_u64());
-        let key = format!("key-{turn}");
-        let keyed = ["--idempotency-key", &key, "chat", &words];
-        say(&[&["send", "--agent", "echo.md"], &keyed[..]].concat(), 0);
-    }
-    let large = "0123456789abcdef".repeat(600 + random.below(6_000));
-    say(&["send", "--agent", "echo.md", "large", &large], 0);
-    say(&["sessions", "fork", "large", "copy"], 0);
-
-    let replies = vec![
-        call(),
-        call(),
-        status(503),
-        call(),
-        text("done"),
-        text("continued"),
-    ];
-    let server = server(replies);
-    let ask = |arguments: &[&str]| -> Ran {
-        let mut command = logue(place);
-        let base = server.base_url();
-        command.env("LOGUE_STORE", OLD).env("OPENAI_BASE_URL", base);
-        command.args(arguments).output().unwrap().into()
-    };
-    let asking = ["send", "--agent", "p.md", "--permission", "deploy=ask"];
-    let waits = ask(&[&asking[..], &["waiting", "Ship it."]].concat());
-    assert_eq!(waits.status, 6, "{}", waits.stderr);
-    let line = waits
-        .stderr
-        .lines()
-        .find(|line| line.contains("logue signal"));
-    let signal = line.unwrap().split_whitespace().nth(2).unwrap().to_owned();
-    let failed = ask(&["send", "--agent", "p.md", "failed", "Ship it."]);
-    assert_eq!(failed.status, 4, "{}", failed.stderr);
-    assert!(place.join("runs").exists());
-
-    let mut crashed = logue(place)
-        .env("LOGUE_STORE", OLD)
-        .env("OPENAI_BASE_URL", server.base_url())
-        .args(["send", "--agent", "slow.md", "crashed", "Ship it slowly."])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_for_file(&place.join("slow-runs"));
-    crashed.kill().unwrap();
-    crashed.wait().unwrap();
-    say(&["send", "--agent", "echo.md", "queued", "Hello."], 0);
-    (folder, server, signal)
-}
-
-/// Everything that commands show of the sessions of a store.
-fn shown(folder: &Path, store: &str) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    let list = on(folder, store, &["sessions", "list", "--json"]);
-    assert_eq!(list.status, 0, "{}", list.stderr);
-    all.push(("list".to_owned(), list.stdout));
-    for session in SESSIONS {
-        for command in [
-            &["sessions", "show", session, "--json"][..],
-            &["sessions", "show", session, "--audit", "--json"],
-            &["sessions", "show", session, "--steps", "--json"],
-            &["sessions", "outcomes", session, "--json"],
-            &["sessions", "outcomes", session, "--after", "1", "--json"],
-            &["sessions", "export", session],
-        ] {
-            let ran = on(folder, store, command);
-            assert_eq!(ran.status, 0, "{command:?}: {}", ran.stderr);
-            all.push((command.join(" "), ran.stdout));
-        }
-    }
-    all
-}
-
-/// Copies the old store, with what is in its log.
-fn copy_store(folder: &Path, into: &str) {
-    let ran = on(folder, OLD, &["sessions", "backup", into]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-}
-
 #[test]
 fn moved_sessions_continue_where_they_were() {
-    let (folder, server, signal) = varied(1);
-    let place = folder.path();
-    let before = shown(place, OLD);
-    let planned = migrate(place, &["--dry-run"]);
-    assert_eq!(planned.status, 0, "{}", planned.stderr);
-    assert_eq!(planned.stdout.lines().collect::<Vec<_>>(), SESSIONS);
-    assert!(!place.join("new.db").exists());
-
-    let moved = migrate(place, &["--json"]);
-    assert_eq!(moved.status, 0, "{}", moved.stderr);
-    let summary = json_of(&moved);
-    let ids = summary["moved"].as_array().unwrap().iter();
-    let ids: Vec<&str> = ids.map(|one| one["session_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, SESSIONS);
-    assert_eq!(
-        summary["to"],
-        format!("sqlite:{}/new.db", place.canonicalize().unwrap().display())
-    );
-    assert_eq!(shown(place, NEW), before);
-    let verified = on(place, NEW, &["sessions", "verify"]);
-    assert_eq!(verified.status, 0, "{}", verified.stdout);
-    let verified = migrate(place, &["--verify"]);
-    assert_eq!(verified.status, 0, "{}", verified.stderr);
-    assert_eq!(verified.stdout.lines().count(), SESSIONS.len());
-
-    // The decision runs the call once, in the new store only.
-    let runs = || {
-        std::fs::read_to_string(place.join("runs"))
-            .unwrap()
-            .lines()
-            .count()
-    };
-    let had_run = runs();
-    let old = on(place, OLD, &["signal", &signal, "--approve"]);
-    assert_eq!(old.status, 3, "{}", old.stderr);
-    assert!(
-        old.stderr.contains("error[session_moved]"),
-        "{}",
-        old.stderr
-    );
-    assert!(old.stderr.contains("new.db"), "{}", old.stderr);
-    assert_eq!(runs(), had_run);
-    for _ in 0..2 {
-        let mut approve = logue(place);
-        let base = server.base_url();
-        approve.env("LOGUE_STORE", NEW).env("OPENAI_BASE_URL", base);
-        let approved: Ran = approve
-            .args(["signal", &signal, "--approve"])
-            .output()
-            .unwrap()
-            .into();
-        assert_eq!(
-            (approved.status, approved.stdout.as_str()),
-            (0, "done\n"),
-            "{}",
-            approved.stderr
-        );
-        assert_eq!(runs(), had_run + 1);
-    }
-    // The turn whose process died continues with the result of its call.
-    let mut recover = logue(place);
-    recover
-        .env("LOGUE_STORE", NEW)
-        .env("OPENAI_BASE_URL", server.base_url());
-    let recovered: Ran = recover
-        .args(["sessions", "recover", "--all"])
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(recovered.status, 0, "{}", recovered.stderr);
-    let slow_runs = std::fs::read_to_string(place.join("slow-runs")).unwrap();
-    assert_eq!(slow_runs, "ran\n");
-    // A known key is answered, and not run again.
-    let first: Value = serde_json::from_str(&before[1].1).unwrap();
-    let words = first["messages"][0]["content"].as_str().unwrap();
-    let keyed = [
-        "send",
-        "--agent",
-        "echo.md",
-        "--idempotency-key",
-        "key-0",
-        "chat",
-        words,
-    ];
-    let known = on(place, NEW, &keyed);
-    assert_eq!(
-        (known.status, known.stdout),
-        (0, format!("{words}\n")),
-        "{}",
-        known.stderr
-    );
-    let after = on(place, NEW, &["sessions", "export", "chat"]);
-    assert_eq!(
-        Some(&after.stdout),
-        before
-            .iter()
-            .find(|(name, _)| name == "sessions export chat")
-            .map(|(_, text)| text)
-    );
-
-    let verified = json_of(&migrate(place, &["--verify", "--json"]));
-    assert_eq!(
-        verified["continued"],
-        serde_json::json!(["crashed", "waiting"]),
-        "{verified}"
-    );
-    assert_eq!(verified["equal"].as_array().unwrap().len(), 5, "{verified}");
-    let again = migrate(place, &["--json"]);
-    assert_eq!(again.status, 0, "{}", again.stderr);
-    assert_eq!(json_of(&again)["moved_before"].as_array().unwrap().len(), 7);
+    let scene = Scene::new(OLD, 1);
+    scene.moves_and_continues(NEW);
 }
 
 #[test]
@@ -330,83 +101,87 @@ fn moved_sessions_are_refused_by_every_command() {
     );
 }
 
+/// What a moved session had left to do is left to its new store, and said so.
+#[test]
+fn moved_sessions_are_neither_recovered_nor_tried_again() {
+    let scene = Scene::new(OLD, 3);
+    let (place, server, signal) = (scene.place(), &scene.model, &scene.signal);
+    assert_eq!(migrate(place, &[]).status, 0);
+    let count = server.received().len();
+    for command in [
+        ["sessions", "recover", "crashed"],
+        ["sessions", "recover", "waiting"],
+        ["sessions", "recover", "chat"],
+        ["sessions", "retry", "failed"],
+        ["sessions", "retry", "crashed"],
+        ["sessions", "retry", "chat"],
+    ] {
+        let mut refused = logue(place);
+        let base = server.base_url();
+        refused.env("LOGUE_STORE", OLD).env("OPENAI_BASE_URL", base);
+        let refused: Ran = refused.args(command).output().unwrap().into();
+        assert_eq!(refused.status, 3, "{command:?}: {}", refused.stderr);
+        let said = &refused.stderr;
+        assert!(said.contains("error[session_moved]"), "{command:?}: {said}");
+        assert!(said.contains("new.db"), "{command:?}: {said}");
+    }
+    let all = on(place, OLD, &["sessions", "recover", "--all"]);
+    assert_eq!(
+        (all.status, &*all.stdout, &*all.stderr),
+        (0, "", ""),
+        "a moved session has work in its new store only"
+    );
+    assert_eq!(server.received().len(), count, "the model was asked");
+
+    let address = format!("sqlite:{}/new.db", place.canonicalize().unwrap().display());
+    let table = on(place, OLD, &["sessions", "list"]).stdout;
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert_eq!(rows.len(), SESSIONS.len(), "{table}");
+    for row in rows {
+        assert!(row.contains(&format!("moved to {address}")), "{table}");
+        assert!(!row.contains(signal), "a signal is refused here: {table}");
+    }
+    let lines = on(place, OLD, &["sessions", "list", "--json"]).stdout;
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["moved_to"], address, "{line}");
+        assert_eq!(line["suspended"], serde_json::json!([]), "{line}");
+        assert_eq!(line["pending"], 0, "{line}");
+    }
+    let there = on(place, NEW, &["sessions", "list", "--json"]).stdout;
+    assert!(!there.contains("moved_to"), "{there}");
+    assert!(there.contains(signal), "{there}");
+
+    // The record that stayed is not in use, so that its age decides.
+    let prune = |further: &str| {
+        let arguments = ["sessions", "prune", "--older-than", "1s", further];
+        let ran = on(place, OLD, &arguments);
+        let mut ids: Vec<String> = ran.stdout.lines().map(str::to_owned).collect();
+        ids.sort();
+        ids
+    };
+    crate::waiting::wait_until(
+        || "the sessions stay young".to_owned(),
+        || prune("--dry-run") == SESSIONS,
+    );
+    assert_eq!(prune("--json").len(), 1);
+    let left = on(place, OLD, &["sessions", "list", "--json"]);
+    assert_eq!(left.stdout, "");
+}
+
 /// Killed at any moment, the same command ends what it had begun.
 #[test]
 fn a_killed_migration_continues() {
-    let seed = std::env::var("LOGUE_TEST_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or(7);
-    println!("seed {seed}");
-    let mut random = Random::new(seed);
-    let (folder, _server, _signal) = varied(seed);
-    let place = folder.path();
-    let before = shown(place, OLD);
-    let arguments = |round: u32| {
-        let (from, to) = (
-            format!("sqlite:from-{round}.db"),
-            format!("sqlite:to-{round}.db"),
-        );
-        (from, to)
+    let seed = seed(7);
+    let scene = Scene::new(OLD, seed);
+    let source = |round: u32| {
+        let file = format!("from-{round}.db");
+        let copied = on(scene.place(), OLD, &["sessions", "backup", &file]);
+        assert_eq!(copied.status, 0, "{}", copied.stderr);
+        format!("sqlite:{file}")
     };
-    copy_store(place, "from-0.db");
-    let (from, to) = arguments(0);
-    let migrate = |from: &str, to: &str| {
-        let mut command = logue(place);
-        command.args(["sessions", "migrate", "--json", "--from", from, "--to", to]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    };
-    let started = Instant::now();
-    assert!(migrate(&from, &to).status().unwrap().success());
-    let whole = started.elapsed();
-
-    let mut cut = 0;
-    for round in 1..=soak::rounds(30, 300) {
-        copy_store(place, &format!("from-{round}.db"));
-        let (from, to) = arguments(round);
-        let mut child = migrate(&from, &to).spawn().unwrap();
-        let share = u32::try_from(random.below(1_000)).unwrap();
-        std::thread::sleep(whole * share / 1_000);
-        child.kill().unwrap();
-        cut += u32::from(!child.wait().unwrap().success());
-        // No session is one that both stores continue.
-        for session in ["chat", "waiting"] {
-            let usable = [&from, &to].into_iter().filter(|store| {
-                let path = store.strip_prefix("sqlite:").unwrap();
-                let is_there = place.join(path).metadata().is_ok_and(|file| file.len() > 0);
-                is_there && {
-                    let shown = on(place, store, &["sessions", "show", session, "--json"]);
-                    shown.status == 0 && {
-                        let shown = json_of(&shown);
-                        shown["moved_to"].is_null() && shown["arriving_from"].is_null()
-                    }
-                }
-            });
-            assert!(usable.count() <= 1, "round {round}, seed {seed}: {session}");
-        }
-        let ended = migrate(&from, &to).output().unwrap();
-        let ended: Ran = ended.into();
-        assert_eq!(
-            ended.status, 0,
-            "round {round}, seed {seed}: {}",
-            ended.stderr
-        );
-        if round % 10 == 0 {
-            assert_eq!(shown(place, &to), before, "round {round}, seed {seed}");
-        }
-        let mut verify = migrate(&from, &to);
-        let verified: Ran = verify.arg("--verify").output().unwrap().into();
-        assert_eq!(
-            verified.status, 0,
-            "round {round}, seed {seed}: {}",
-            verified.stderr
-        );
-        let equal = json_of(&verified)["equal"].as_array().unwrap().len();
-        assert_eq!(equal, SESSIONS.len(), "round {round}, seed {seed}");
-    }
-    println!("{cut} of the rounds were cut");
-    assert!(cut > 0, "every migration had ended before it was killed");
+    let target = |round| format!("sqlite:to-{round}.db");
+    scene.survives_kills(seed, soak::rounds(30, 300), &source, &target);
 }
 
 #[test]

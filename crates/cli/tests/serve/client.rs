@@ -82,10 +82,20 @@ impl Served {
     }
 
     /// Starts a server at an address, such as that of an earlier one.
-    pub(crate) fn start_at(mut command: Command, address: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start_at(command: Command, address: &str, arguments: &[&str]) -> Self {
+        Self::start_on(command, address, "sqlite:s.db", arguments)
+    }
+
+    /// Starts a server at an address on a store.
+    pub(crate) fn start_on(
+        mut command: Command,
+        address: &str,
+        store: &str,
+        arguments: &[&str],
+    ) -> Self {
         let mut child = command
             .arg("serve")
-            .args(["--listen", address, "--store", "sqlite:s.db"])
+            .args(["--listen", address, "--store", store])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,0 +1,204 @@
+//! `logue sessions migrate` between files and PostgreSQL databases.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use testkit::postgres::{Database, PostgresServer};
+use testkit::soak;
+
+use crate::migrate_scene::{Scene, json_of, on, seed};
+use crate::program::{Ran, folder, logue};
+
+const FILE: &str = "sqlite:file.db";
+/// Sessions of a connection cannot write.
+const READ_ONLY: &str = "options=-c%20default_transaction_read_only%3Don";
+
+/// Copies a database that is not in use.
+fn copy(server: &PostgresServer, source: &Database) -> String {
+    let copy = server.database().unwrap();
+    let administration = server.maintenance();
+    let name = copy.name();
+    for statement in [
+        format!("drop database {name}"),
+        format!("create database {name} template {}", source.name()),
+    ] {
+        administration.query(&statement).unwrap();
+    }
+    copy.url()
+}
+
+fn backup(scene: &Scene, round: u32) -> String {
+    let file = format!("from-{round}.db");
+    let copied = on(scene.place(), FILE, &["sessions", "backup", &file]);
+    assert_eq!(copied.status, 0, "{}", copied.stderr);
+    format!("sqlite:{file}")
+}
+
+#[test]
+fn sessions_of_a_file_continue_in_a_database() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let scene = Scene::new(FILE, 11);
+    scene.moves_and_continues(&database.url());
+    let payloads = database
+        .query("SELECT count(*) FROM logue.payload")
+        .unwrap();
+    assert_ne!(payloads, "0", "no body was above the limit of a row");
+}
+
+#[test]
+fn sessions_of_a_database_continue_in_a_file() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let scene = Scene::new(&server.database().unwrap().url(), 12);
+    scene.moves_and_continues(FILE);
+}
+
+#[test]
+fn sessions_of_a_database_continue_in_another_one() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let scene = Scene::new(&server.database().unwrap().url(), 13);
+    scene.moves_and_continues(&server.database().unwrap().url());
+}
+
+#[test]
+fn a_killed_migration_to_a_database_continues() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let seed = seed(21);
+    let scene = Scene::new(FILE, seed);
+    let source = |round| backup(&scene, round);
+    let target = |_| server.database().unwrap().url();
+    scene.survives_kills(seed, soak::rounds(10, 200), &source, &target);
+}
+
+#[test]
+fn a_killed_migration_of_a_database_continues() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let seed = seed(22);
+    let database = server.database().unwrap();
+    let scene = Scene::new(&database.url(), seed);
+    let source = |_| copy(&server, &database);
+    let target = |round| format!("sqlite:to-{round}.db");
+    scene.survives_kills(seed, soak::rounds(10, 200), &source, &target);
+}
+
+#[test]
+fn a_killed_migration_between_databases_continues() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let seed = seed(23);
+    let database = server.database().unwrap();
+    let scene = Scene::new(&database.url(), seed);
+    let source = |_| copy(&server, &database);
+    let target = |_| server.database().unwrap().url();
+    scene.survives_kills(seed, soak::rounds(10, 200), &source, &target);
+}
+
+fn migrate(place: &Path, from: &str, to: &str, further: &[&str]) -> Ran {
+    let mut command = logue(place);
+    command.args(["sessions", "migrate", "--from", from, "--to", to]);
+    command.args(further).output().unwrap().into()
+}
+
+fn with(url: &str, parameter: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{parameter}")
+}
+
+fn set_read_only(place: &Path, is_read_only: bool) {
+    let mode = if is_read_only { 0o400 } else { 0o600 };
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(place.join("file.db"), mode).unwrap();
+}
+
+#[test]
+fn stores_that_cannot_be_written_move_nothing() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let (database, other) = (server.database().unwrap(), server.database().unwrap());
+    for (store, id) in [
+        (FILE.to_owned(), "a"),
+        (database.url(), "b"),
+        (other.url(), "c"),
+    ] {
+        let sent = on(place, &store, &["send", "--agent", "p.md", id, "Hello."]);
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    let read_only = with(&database.url(), READ_ONLY);
+    let (url, other) = (database.url(), other.url());
+    let refused = |from: &str, to: &str, further: &[&str]| {
+        let ran = migrate(place, from, to, further);
+        let case = format!("{from} {to} {further:?}: {}", ran.stderr);
+        assert_eq!((ran.status, &*ran.stdout), (3, ""), "{case}");
+        assert!(ran.stderr.contains("error[store_read_only]"), "{case}");
+    };
+    for further in [&[][..], &["--copy"]] {
+        refused(&read_only, FILE, further);
+        refused(&read_only, &other, further);
+        refused(FILE, &read_only, further);
+        refused(&other, &read_only, further);
+        set_read_only(place, true);
+        refused(FILE, &url, further);
+        refused(&url, FILE, further);
+        set_read_only(place, false);
+    }
+    // What would happen can be read, and everything is where it was and usable.
+    let planned = migrate(place, &read_only, FILE, &["--dry-run"]);
+    assert_eq!(
+        (planned.status, &*planned.stdout),
+        (0, "b\n"),
+        "{}",
+        planned.stderr
+    );
+    for (store, id) in [(FILE, "a"), (&*url, "b"), (&*other, "c")] {
+        let listed = on(place, store, &["sessions", "list", "--json"]);
+        assert_eq!(json_of(&listed)["session_id"], id, "{}", listed.stdout);
+        let more = on(place, store, &["send", id, "More."]);
+        assert_eq!(more.status, 0, "{}", more.stderr);
+    }
+}
+
+#[test]
+fn other_sessions_of_a_database_are_kept() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let urls = [
+        FILE.to_owned(),
+        server.database().unwrap().url(),
+        server.database().unwrap().url(),
+    ];
+    for url in &urls {
+        let sent = on(place, url, &["send", "--agent", "p.md", "a", url]);
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    for (from, to) in [(0, 1), (1, 0), (1, 2)] {
+        let ran = migrate(place, &urls[from], &urls[to], &[]);
+        assert_eq!((ran.status, &*ran.stdout), (3, ""), "{}", ran.stderr);
+        let said = "error[session_exists]: `a`";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    for url in &urls {
+        let kept = on(place, url, &["sessions", "show", "a", "--json"]);
+        let kept = json_of(&kept);
+        assert_eq!(kept["messages"][0]["content"], **url);
+        assert_eq!(kept["moved_to"], serde_json::Value::Null);
+        let more = on(place, url, &["send", "a", "More."]);
+        assert_eq!(more.status, 0, "{}", more.stderr);
+    }
+}

@@ -1,0 +1,219 @@
+//! A server on a store whose sessions are moved meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use testkit::postgres::PostgresServer;
+use testkit::{Answer, Delivery, ModelServer, Received, Reply};
+
+use crate::client::{Answered, Served};
+use crate::program::{Ran, folder, logue};
+use crate::waiting::wait_until;
+
+/// The number of sessions, each with a client that sends one message after the other.
+const CLIENTS: usize = 6;
+
+fn on(folder: &Path, store: &str, arguments: &[&str]) -> Ran {
+    let mut command = logue(folder);
+    command.env("LOGUE_STORE", store).args(arguments);
+    command.output().unwrap().into()
+}
+
+/// The messages of a client by their keys.
+#[derive(Default)]
+struct Sent {
+    /// Those with an answer that accepts them.
+    accepted: BTreeMap<String, Answered>,
+    /// The refusal with which the client ended.
+    refused: Option<Answered>,
+}
+
+/// Sends messages until the session has been moved.
+fn client(served: &Served, session: &str, count: &AtomicUsize, ends: &AtomicBool) -> Sent {
+    let mut sent = Sent::default();
+    let path = format!("/v1/sessions/{session}/send");
+    for number in 0.. {
+        let key = format!("{session}-{number}");
+        let body = json!({"message": key, "agent": "agent"}).to_string();
+        // A client repeats a message whose answer it does not understand as one.
+        let answer = loop {
+            let headers = [("idempotency-key", key.as_str())];
+            let answer = served.request("POST", &path, &headers, &body);
+            match answer.status {
+                503 => assert!(answer.head.contains("retry-after"), "{answer:?}"),
+                _ => break answer,
+            }
+        };
+        match answer.status {
+            200 | 202 => {
+                sent.accepted.insert(key, answer);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {
+                assert_eq!(answer.status, 409, "{answer:?}");
+                assert_eq!(answer.json()["code"], "session_moved", "{answer:?}");
+                sent.refused = Some(answer);
+                return sent;
+            }
+        }
+        if ends.load(Ordering::Relaxed) {
+            return sent;
+        }
+    }
+    sent
+}
+
+/// Moves the sessions of a store that a server uses, while its clients send messages.
+///
+/// Each accepted message has its answer in the new store exactly once, and each later one is
+/// refused by name.
+fn moves_in_use(from: &str, to: &str) {
+    let calls = |asked: &Received| {
+        let body = asked.body.to_string();
+        Reply::Answer(
+            if body.contains("deploy it") && !body.contains("\"tool\"") {
+                Answer::text("Now.").with_call("c1", "deploy", "{\"arguments\":[]}")
+            } else {
+                Answer::text("deployed")
+            },
+        )
+    };
+    let model = ModelServer::start_by(calls, Delivery::Whole).unwrap();
+    let folder = folder(&[
+        ("agent.md", "<config model=\"echo:\"/>\n"),
+        (
+            "deploys.md",
+            "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n",
+        ),
+        ("deploy.sh", "echo ran >> runs\n"),
+    ]);
+    let place = folder.path();
+    let serve = |store: &str| {
+        let mut command = logue(place);
+        command.env("OPENAI_BASE_URL", model.base_url());
+        let arguments = ["agent.md", "deploys.md", "--permission", "*=ask"];
+        Served::start_on(command, "127.0.0.1:0", store, &arguments)
+    };
+    let served = serve(from);
+    let body = json!({"message": "deploy it", "agent": "deploys"});
+    let waits = served.post("/v1/sessions/waits/send", &body);
+    assert_eq!(waits.status, 202, "{waits:?}");
+    let waits = waits.json();
+    let signal = waits["signal"]["signal_id"].as_str();
+    let signal = signal.unwrap_or_else(|| panic!("{waits}")).to_owned();
+
+    let (count, ends) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let sessions: Vec<String> = (0..CLIENTS).map(|number| format!("s{number}")).collect();
+    let sent: Vec<Sent> = std::thread::scope(|scope| {
+        let clients: Vec<_> = sessions
+            .iter()
+            .map(|session| scope.spawn(|| client(&served, session, &count, &ends)))
+            .collect();
+        wait_until(
+            || "no client had an answer".to_owned(),
+            || count.load(Ordering::Relaxed) >= 2 * CLIENTS,
+        );
+        // Sessions in use are left for a later run.
+        let mut runs = 0;
+        loop {
+            let ran = on(
+                place,
+                from,
+                &["sessions", "migrate", "--json", "--from", from, "--to", to],
+            );
+            runs += 1;
+            assert!([0, 7].contains(&ran.status), "{}", ran.stderr);
+            if ran.status == 0 {
+                break;
+            }
+            if runs == 20 {
+                ends.store(true, Ordering::Relaxed);
+                panic!("the sessions stay in use: {}", ran.stdout);
+            }
+        }
+        clients.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+
+    // What the old store had accepted is in the new one; a decision counts there only.
+    let path = format!("/v1/signals/{signal}");
+    let approve = json!({"approval": "approve"});
+    let refused = served.post(&path, &approve);
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(refused.json()["code"], "session_moved", "{refused:?}");
+    let read = served.get("/v1/sessions/waits");
+    assert_eq!(read.status, 200, "{read:?}");
+    served.kill();
+    let served = serve(to);
+    let mut messages = 0;
+    for (session, sent) in sessions.iter().zip(&sent) {
+        assert!(sent.refused.is_some(), "{session} was never refused");
+        let shown = || {
+            let ran = on(place, to, &["sessions", "show", session, "--json"]);
+            let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+            shown["messages"].clone()
+        };
+        // A message may have been accepted and not run; the new server runs it.
+        wait_until(
+            || format!("{session} has pending messages"),
+            || served.get(&format!("/v1/sessions/{session}")).json()["pending"] == 0,
+        );
+        let before = shown();
+        let texts: Vec<&str> = before
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|message| message["role"] == "user")
+            .map(|message| message["content"].as_str().unwrap())
+            .collect();
+        for key in sent.accepted.keys() {
+            let times = texts.iter().filter(|text| *text == key).count();
+            assert_eq!(times, 1, "{key} is in the new store {times} times");
+        }
+        let is_once = |text: &&str| texts.iter().filter(|other| other == &text).count() == 1;
+        assert!(texts.iter().all(is_once), "{texts:?}");
+        // The keys answer there as they did.
+        for (key, answer) in sent.accepted.iter().take(3) {
+            let path = format!("/v1/sessions/{session}/send");
+            let body = json!({"message": key, "agent": "agent"}).to_string();
+            let headers = [("idempotency-key", key.as_str())];
+            let again = served.request("POST", &path, &headers, &body);
+            assert_eq!(again.status, 200, "{again:?}");
+            if answer.status == 200 {
+                assert_eq!(again.json(), answer.json(), "{key}");
+            }
+        }
+        assert_eq!(shown(), before);
+        messages += sent.accepted.len();
+    }
+    for _ in 0..2 {
+        let approved = served.post(&path, &approve);
+        assert_eq!(approved.status, 200, "{approved:?}");
+        let runs = std::fs::read_to_string(place.join("runs")).unwrap();
+        assert_eq!(runs, "ran\n");
+    }
+    println!("{messages} messages of {CLIENTS} sessions were accepted before the moves");
+}
+
+#[test]
+fn a_server_on_a_file_that_is_moved_to_a_database_loses_nothing() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    moves_in_use("sqlite:s.db", &server.database().unwrap().url());
+}
+
+#[test]
+fn a_server_on_a_database_that_is_moved_to_another_one_loses_nothing() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let (from, to) = (server.database().unwrap(), server.database().unwrap());
+    moves_in_use(&from.url(), &to.url());
+}
+
+#[test]
+fn a_server_on_a_file_that_is_moved_to_another_file_loses_nothing() {
+    moves_in_use("sqlite:s.db", "sqlite:new.db");
+}
