@@ -7,6 +7,7 @@ mod damage;
 mod events;
 mod failures;
 mod lost_answers;
+mod outages;
 mod suite;
 mod turns;
 
