@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::Starts;
 use crate::settings::Report;
+use crate::shards::Shards;
 use crate::store::SimStore;
 use crate::world::{Effects, Told, has_final, is_final, lock, now_or_never};
 
@@ -32,6 +33,15 @@ pub(crate) fn check(
     one_outcome_each(&lock(told))?;
 
     let memory = store.memory();
+    match now_or_never(memory.misplaced()) {
+        Some(Ok(None)) => {}
+        Some(Ok(Some(misplaced))) => return Err(misplaced),
+        _ => return Err("the stores cannot be compared".to_owned()),
+    }
+    let counts = store.counts();
+    report.routed = counts.routed;
+    report.asked_all = counts.asked_all;
+    report.sessions_of_stores = sizes_of(memory);
     let checked = now_or_never(async { memory.verify(None).await });
     let Some(Ok(verified)) = checked else {
         return Err("the store cannot be verified".to_owned());
@@ -247,4 +257,17 @@ fn answers_are_history(
         }
     }
     Ok(())
+}
+
+/// Returns the least and the largest number of sessions of a store.
+fn sizes_of(memory: &Shards) -> (u64, u64) {
+    let sizes = (0..memory.count()).map(|shard| {
+        let sessions = now_or_never(memory.sessions_of(shard));
+        let sessions = sessions.and_then(Result::ok).unwrap_or_default();
+        sessions.len() as u64
+    });
+    let sizes: Vec<u64> = sizes.collect();
+    let least = sizes.iter().min().copied().unwrap_or_default();
+    let largest = sizes.iter().max().copied().unwrap_or_default();
+    (least, largest)
 }

@@ -6,6 +6,10 @@
 //! clients deliver every message several times to any running node. The nodes are processes of one
 //! machine or of two, with leases by the clocks of these. A seed determines the whole history.
 //!
+//! A world may have several stores instead, each with its own sessions by the hash of their ids, with
+//! leases by the clock of the store, and with crashes that lose its last operations on leases. Nothing
+//! of a session is in another store then.
+//!
 //! The module `laws` checks the invariants: no acknowledged message or signal is lost, no call runs
 //! twice, and histories are valid and in order. Each rests on mechanisms of the product. Without one of
 //! them, some of the first 400 worlds break the law:
@@ -24,6 +28,7 @@
 //! | no lease is taken from a process that keeps it | leases by a monotonic clock, bound to processes; a whole lease is waited for owners of another machine |
 //! | nobody waits for a dead process of the same machine | processes are compared before leases |
 //! | a world settles | leases of other machines end |
+//! | an effect happens once although a store has lost a lease | the owner beside the epoch; the journal before a call |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -31,6 +36,7 @@ mod agent;
 mod clock;
 mod laws;
 mod settings;
+mod shards;
 mod store;
 mod world;
 

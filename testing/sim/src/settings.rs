@@ -21,6 +21,10 @@ pub struct Settings {
     pub stops: bool,
     /// The number of steps before failures and crashes end.
     pub steps: usize,
+    /// The number of stores; 0 is one store without a clock and crashes of its own.
+    pub shards: usize,
+    /// The mean number of steps per crash of a store; 0 disables them.
+    pub store_crashes: usize,
 }
 
 impl Default for Settings {
@@ -34,6 +38,8 @@ impl Default for Settings {
             clock_steps: 150,
             stops: false,
             steps: 6_000,
+            shards: 0,
+            store_crashes: 0,
         }
     }
 }
@@ -61,6 +67,16 @@ pub struct Report {
     pub clock_steps: u64,
     /// The number of commits that took effect and failed.
     pub unacknowledged_commits: u64,
+    /// The number of crashed stores.
+    pub store_crashes: u64,
+    /// The number of operations on leases that crashes of stores have lost.
+    pub lost_operations: u64,
+    /// The number of operations on one session, each in one store.
+    pub routed: u64,
+    /// The number of lookups without the id of a session, which ask each store.
+    pub asked_all: u64,
+    /// The least and the largest number of sessions of a store.
+    pub sessions_of_stores: (u64, u64),
 }
 
 impl Report {
@@ -76,6 +92,12 @@ impl Report {
         self.failed_after_effects += other.failed_after_effects;
         self.clock_steps += other.clock_steps;
         self.unacknowledged_commits += other.unacknowledged_commits;
+        self.store_crashes += other.store_crashes;
+        self.lost_operations += other.lost_operations;
+        self.routed += other.routed;
+        self.asked_all += other.asked_all;
+        self.sessions_of_stores.0 += other.sessions_of_stores.0;
+        self.sessions_of_stores.1 += other.sessions_of_stores.1;
     }
 }
 
@@ -101,6 +123,10 @@ pub fn shrink(seed: u64, settings: Settings) -> Option<(Settings, String)> {
             Settings { crashes: 0, ..now },
             Settings {
                 clock_steps: 0,
+                ..now
+            },
+            Settings {
+                store_crashes: 0,
                 ..now
             },
             Settings {

@@ -11,18 +11,24 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, ClaimedEntry, Commit, Lease, LeaseResult, MemoryStore, Store, StoreError,
+    CancelMode, ClaimedEntry, Commit, Lease, LeaseResult, SessionLocation, Store, StoreError,
     StoreLayer, StoreResult, is_same_holder,
 };
 use testkit::Random;
 
 use crate::clock::{Processes, TrueTime, is_dead_beside, is_running};
-use crate::world::lock;
+use crate::settings::Settings;
+use crate::shards::{Counts, Shards};
+use crate::world::{lock, now_or_never};
 
-/// The view that all nodes have of one memory store.
+/// The view that all nodes have of the stores.
 #[derive(Clone)]
 pub(crate) struct SimStore {
-    memory: Arc<MemoryStore>,
+    memory: Arc<Shards>,
+    /// The view of the simulator.
+    simulator: Arc<Shards>,
+    /// Whether leases end by the clock of the store.
+    has_clock: bool,
     chance: Arc<Mutex<Chance>>,
     time: TrueTime,
     running: Processes,
@@ -61,15 +67,18 @@ enum Fate {
 }
 
 impl SimStore {
-    pub(crate) fn new(seed: u64, one_in: usize, time: &TrueTime, running: &Processes) -> Self {
+    pub(crate) fn new(seed: u64, settings: Settings, time: &TrueTime, running: &Processes) -> Self {
         let random = Random::new(seed);
         let chance = Chance {
             random,
-            one_in,
+            one_in: settings.failures,
             unacknowledged: 0,
         };
+        let memory = Shards::new(settings.shards);
         Self {
-            memory: Arc::new(MemoryStore::new()),
+            simulator: Arc::new(memory.view()),
+            memory: Arc::new(memory),
+            has_clock: settings.shards > 0,
             chance: Arc::new(Mutex::new(chance)),
             time: time.clone(),
             running: Arc::clone(running),
@@ -132,9 +141,41 @@ impl SimStore {
         Timestamp(self.time.now()).after(ttl).0
     }
 
-    /// Returns the underlying memory store, which never fails.
-    pub(crate) fn memory(&self) -> &Arc<MemoryStore> {
-        &self.memory
+    /// Returns the underlying stores, which never fail.
+    pub(crate) fn memory(&self) -> &Arc<Shards> {
+        &self.simulator
+    }
+
+    /// Returns the operations of the nodes on the stores.
+    pub(crate) fn counts(&self) -> Counts {
+        self.memory.counts()
+    }
+
+    /// Ends one of the stores, which loses what it has not flushed, and starts it again.
+    ///
+    /// Returns the number of operations that it lost.
+    pub(crate) fn crash(&self, shard: usize) -> u64 {
+        let lost = self.simulator.crash(shard);
+        let sessions = now_or_never(self.simulator.sessions_of(shard));
+        for session in sessions.into_iter().flatten().flatten() {
+            let session = session.session;
+            let location = now_or_never(self.simulator.location(&session));
+            let mut leases = lock(&self.leases);
+            leases.held.remove(&session);
+            if let Some(Ok(Some(SessionLocation::Here { lease: Some(lease) }))) = location {
+                leases.held.insert(session, (lease.0, lease.1.0));
+            }
+        }
+        lost
+    }
+
+    /// Returns the time of an operation on a lease.
+    fn lease_time(&self, now: Timestamp) -> Timestamp {
+        if self.has_clock {
+            Timestamp(self.time.now())
+        } else {
+            now
+        }
     }
 
     /// Disables failures.
@@ -220,7 +261,19 @@ impl StoreLayer for SimStore {
     ) -> StoreResult<'a, LeaseResult> {
         let until = self.until(ttl);
         let acquiring = self.weather(Box::pin(async move {
-            let taken = self.memory.acquire(session, owner, now, ttl).await?;
+            let now = self.lease_time(now);
+            let mut taken = self.memory.acquire(session, owner, now, ttl).await?;
+            // Owners of different machines have one clock, that of the store.
+            if let LeaseResult::Held { owner: held, until } = &taken
+                && self.has_clock
+                && *until <= now
+            {
+                let over = (held.as_str(), *until);
+                taken = self
+                    .memory
+                    .take_over(session, owner, over, now, ttl)
+                    .await?;
+            }
             self.took(session, owner, &taken, until);
             Ok(taken)
         }));
@@ -248,6 +301,7 @@ impl StoreLayer for SimStore {
         // An attempt that fails is made again.
         lock(&self.leases).awaited.remove(session);
         self.weather(Box::pin(async move {
+            let now = self.lease_time(now);
             let taken = self
                 .memory
                 .take_over(session, owner, gone, now, ttl)
@@ -265,6 +319,7 @@ impl StoreLayer for SimStore {
     ) -> StoreResult<'a, Option<CancelMode>> {
         let until = self.until(ttl);
         self.weather(Box::pin(async move {
+            let now = self.lease_time(now);
             let renewed = self.memory.renew(lease, now, ttl).await?;
             let held = (lease.owner.clone(), until);
             lock(&self.leases).held.insert(lease.session.clone(), held);

@@ -78,6 +78,9 @@ pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
     }
     for _ in 0..settings.steps {
         world.step(settings.crashes, settings.clock_steps);
+        if settings.store_crashes > 0 {
+            world.wear_stores(settings.store_crashes);
+        }
     }
     world.heal()?;
     world.report.failed_after_effects = world.provider.failed_after_effects();
@@ -103,7 +106,7 @@ impl World {
             random: Random::new(seed),
             clocks: (0..NODES).map(|_| WallClock::new(&time)).collect(),
             one_machine: seed.is_multiple_of(2),
-            store: SimStore::new(seed ^ 0x5EED, settings.failures, &time, &running),
+            store: SimStore::new(seed ^ 0x5EED, settings, &time, &running),
             time,
             running,
             stops: settings.stops,
@@ -224,6 +227,18 @@ impl World {
         lock(&self.running).retain(|process| process % (NODES as u64) != 0);
         if let [first, other] = self.nodes.as_mut_slice() {
             *first = other.clone();
+        }
+    }
+
+    /// Crashes or flushes one of the stores from time to time.
+    fn wear_stores(&mut self, crashes: usize) {
+        let shard = self.random.below(self.store.memory().count());
+        if self.random.below(crashes) == 0 {
+            self.report.lost_operations += self.store.crash(shard);
+            self.report.store_crashes += 1;
+        }
+        if self.random.below(50) == 0 {
+            self.store.memory().flush(shard);
         }
     }
 

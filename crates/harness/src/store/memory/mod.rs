@@ -79,6 +79,16 @@ impl MemoryStore {
     }
 }
 
+impl Clone for MemoryStore {
+    /// Copies what the store has at this moment; the two continue on their own.
+    fn clone(&self) -> Self {
+        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            data: Mutex::new(data.clone()),
+        }
+    }
+}
+
 impl Store for MemoryStore {
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         self.with(move |data| data.enqueue(session, entry))
@@ -409,7 +419,7 @@ impl Store for MemoryStore {
 }
 
 /// All that is stored.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Data {
     sessions: BTreeMap<String, Session>,
     suspensions: Suspensions,

@@ -21,7 +21,7 @@ use crate::store::{
 };
 
 /// The data of a session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     entries: Vec<Entry>,
     keys: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ pub(super) struct Session {
     pub(super) updated_at: Timestamp,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     work: Option<EntryPayload>,
     resumes: bool,

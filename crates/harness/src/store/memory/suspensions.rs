@@ -14,7 +14,7 @@ use crate::store::{
 };
 
 /// The current and the past suspensions.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Suspensions {
     /// By the order in which they came.
     all: BTreeMap<u64, Suspension>,
