@@ -371,10 +371,7 @@ pub trait Store: Send + Sync {
     ) -> StoreResult<'a, bool>;
 
     /// Returns the store that continues a session; `None` if there is no such session.
-    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>> {
-        let _ = session;
-        Box::pin(std::future::ready(Err(cannot_transfer())))
-    }
+    fn location<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionLocation>>;
 
     /// Reads the complete record of a session in one snapshot, in the order of [`RecordPart`].
     ///
@@ -383,11 +380,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Damaged`] if a part is not what was written; the sink may have received parts
     /// before it.
-    fn export<'a>(&'a self, session: &'a str, sink: Box<dyn RecordSink>) -> StoreResult<'a, bool> {
-        drop(sink);
-        let _ = session;
-        Box::pin(std::future::ready(Err(cannot_transfer())))
-    }
+    fn export<'a>(&'a self, session: &'a str, sink: Box<dyn RecordSink>) -> StoreResult<'a, bool>;
 
     /// Creates a session from a complete record, as one that is arriving.
     ///
@@ -405,11 +398,7 @@ pub trait Store: Send + Sync {
         session: &'a str,
         arrival: RecordArrival,
         record: Box<dyn RecordSource>,
-    ) -> StoreResult<'a, ImportResult> {
-        drop((arrival, record));
-        let _ = session;
-        Box::pin(std::future::ready(Err(cannot_transfer())))
-    }
+    ) -> StoreResult<'a, ImportResult>;
 
     /// Marks a session as moved to another store, if its record still has the hash.
     ///
@@ -422,16 +411,10 @@ pub trait Store: Send + Sync {
         lease: &'a Lease,
         hash: RecordHash,
         to: &'a str,
-    ) -> StoreResult<'a, bool> {
-        let _ = (lease, hash, to);
-        Box::pin(std::future::ready(Err(cannot_transfer())))
-    }
+    ) -> StoreResult<'a, bool>;
 
     /// Makes an arriving session one that this store continues. `false` if it is not arriving.
-    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
-        let _ = session;
-        Box::pin(std::future::ready(Err(cannot_transfer())))
-    }
+    fn mark_arrived<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
     /// A number that differs after each change of the store, by any process.
     ///
@@ -459,14 +442,6 @@ pub trait Store: Send + Sync {
         faults: Vec<IntegrityFault>,
         now: Timestamp,
     ) -> StoreResult<'_, RepairReport>;
-}
-
-/// The error of a store without complete records.
-fn cannot_transfer() -> StoreError {
-    StoreError::Unavailable {
-        message: "this store cannot move complete sessions".to_owned(),
-        source: None,
-    }
 }
 
 /// A store that many share.
