@@ -24,9 +24,9 @@ use crate::world::{lock, now_or_never};
 /// The view that all nodes have of the stores.
 #[derive(Clone)]
 pub(crate) struct SimStore {
-    memory: Arc<Shards>,
+    stores: Arc<Shards>,
     /// The view of the simulator.
-    simulator: Arc<Shards>,
+    memory: Arc<Shards>,
     /// Whether leases end by the clock of the store.
     has_clock: bool,
     chance: Arc<Mutex<Chance>>,
@@ -76,8 +76,8 @@ impl SimStore {
         };
         let memory = Shards::new(settings.shards);
         Self {
-            simulator: Arc::new(memory.view()),
-            memory: Arc::new(memory),
+            memory: Arc::new(memory.view()),
+            stores: Arc::new(memory),
             has_clock: settings.shards > 0,
             chance: Arc::new(Mutex::new(chance)),
             time: time.clone(),
@@ -143,23 +143,23 @@ impl SimStore {
 
     /// Returns the underlying stores, which never fail.
     pub(crate) fn memory(&self) -> &Arc<Shards> {
-        &self.simulator
+        &self.memory
     }
 
     /// Returns the operations of the nodes on the stores.
     pub(crate) fn counts(&self) -> Counts {
-        self.memory.counts()
+        self.stores.counts()
     }
 
     /// Ends one of the stores, which loses what it has not flushed, and starts it again.
     ///
     /// Returns the number of operations that it lost.
     pub(crate) fn crash(&self, shard: usize) -> u64 {
-        let lost = self.simulator.crash(shard);
-        let sessions = now_or_never(self.simulator.sessions_of(shard));
+        let lost = self.memory.crash(shard);
+        let sessions = now_or_never(self.memory.sessions_of(shard));
         for session in sessions.into_iter().flatten().flatten() {
             let session = session.session;
-            let location = now_or_never(self.simulator.location(&session));
+            let location = now_or_never(self.memory.location(&session));
             let mut leases = lock(&self.leases);
             leases.held.remove(&session);
             if let Some(Ok(Some(SessionLocation::Here { lease: Some(lease) }))) = location {
@@ -249,7 +249,7 @@ impl StoreLayer for SimStore {
         &'a self,
         operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
     ) -> StoreResult<'a, T> {
-        self.weather(operation(&*self.memory))
+        self.weather(operation(&*self.stores))
     }
 
     fn acquire<'a>(
@@ -262,7 +262,7 @@ impl StoreLayer for SimStore {
         let until = self.until(ttl);
         let acquiring = self.weather(Box::pin(async move {
             let now = self.lease_time(now);
-            let mut taken = self.memory.acquire(session, owner, now, ttl).await?;
+            let mut taken = self.stores.acquire(session, owner, now, ttl).await?;
             // Owners of different machines have one clock, that of the store.
             if let LeaseResult::Held { owner: held, until } = &taken
                 && self.has_clock
@@ -320,7 +320,7 @@ impl StoreLayer for SimStore {
         let until = self.until(ttl);
         self.weather(Box::pin(async move {
             let now = self.lease_time(now);
-            let renewed = self.memory.renew(lease, now, ttl).await?;
+            let renewed = self.stores.renew(lease, now, ttl).await?;
             let held = (lease.owner.clone(), until);
             lock(&self.leases).held.insert(lease.session.clone(), held);
             Ok(renewed)
@@ -329,7 +329,7 @@ impl StoreLayer for SimStore {
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
         self.weather(Box::pin(async move {
-            self.memory.release(lease).await?;
+            self.stores.release(lease).await?;
             let mut leases = lock(&self.leases);
             let own = leases.held.get(&lease.session);
             if own.is_some_and(|(owner, _)| *owner == lease.owner) {
@@ -346,7 +346,7 @@ impl StoreLayer for SimStore {
         now: Timestamp,
     ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.weather(Box::pin(async move {
-            let claimed = self.memory.claim_next(lease, invocation_id, now).await?;
+            let claimed = self.stores.claim_next(lease, invocation_id, now).await?;
             if let Some(claimed) = &claimed {
                 let key = (lease.session.clone(), claimed.entry.entry);
                 lock(&self.claimed).insert(key.0.clone(), key.1);
@@ -358,11 +358,11 @@ impl StoreLayer for SimStore {
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
         if !self.loses_commit() {
-            return self.weather(self.memory.commit(lease, commit));
+            return self.weather(self.stores.commit(lease, commit));
         }
         Box::pin(async move {
             give_way(1).await;
-            self.memory.commit(lease, commit).await?;
+            self.stores.commit(lease, commit).await?;
             lock(&self.chance).unacknowledged += 1;
             Err(away())
         })

@@ -29,6 +29,7 @@ pub(crate) fn json_of(ran: &Ran) -> Value {
 }
 
 /// Returns the seed of a test, which the environment may set, and prints it.
+#[expect(clippy::print_stdout, reason = "a test reports what it ran")]
 pub(crate) fn seed(default: u64) -> u64 {
     let seed = std::env::var("LOGUE_TEST_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(default);
@@ -280,6 +281,7 @@ impl Scene {
     /// Kills migrations at random moments: the same command ends each, and nothing is missing.
     ///
     /// `source` returns a copy of the scene's store for a round, and `target` an empty one.
+    #[expect(clippy::print_stdout, reason = "a test reports what it ran")]
     pub(crate) fn survives_kills(
         &self,
         seed: u64,

@@ -69,6 +69,7 @@ fn client(served: &Served, session: &str, count: &AtomicUsize, ends: &AtomicBool
 ///
 /// Each accepted message has its answer in the new store exactly once, and each later one is
 /// refused by name.
+#[expect(clippy::print_stdout, reason = "a test reports what it ran")]
 fn moves_in_use(from: &str, to: &str) {
     let calls = |asked: &Received| {
         let body = asked.body.to_string();

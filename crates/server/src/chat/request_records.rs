@@ -4,9 +4,9 @@ use logue_harness::store::SessionInfo;
 
 /// The label with the digest of the body of a request with an idempotency key.
 pub(super) const REQUEST_BODY: &str = "request_body";
-/// The label of a session that only gives its labels to another one, until that one exists.
+/// The label of a session whose labels another session receives.
 const SEED: &str = "seed";
-/// The beginning of the labels with the ids under which the items of a response were streamed.
+/// The beginning of the labels with the streamed ids of items.
 pub(super) const SENT_IDS: &str = "response_items:";
 
 /// Returns whether a session is a record of a server's requests instead of a conversation.

@@ -126,9 +126,10 @@ async fn a_disk_that_is_full() {
     let mut put = 0;
     let error = loop {
         let key = format!("large-{put}");
-        let text: String = (0..400_u32)
+        let parts: Vec<String> = (0..400_u32)
             .map(|part| format!("{part} of {put}: {}", part.wrapping_mul(2_654_435_761)))
             .collect();
+        let text = parts.concat();
         match turn.store.enqueue("s", entry(&text, Some(&key))).await {
             Ok(_) => put += 1,
             Err(error) => break error,

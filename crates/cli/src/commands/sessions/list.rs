@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::age::ago;
 use crate::arguments::ListArgs;
-use crate::commands::sessions::show::{elsewhere, put_location};
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::{AGENT, EVALUATED};
+use crate::setup::session_location::{elsewhere, put_location};
 use crate::setup::store::store_failure;
 use crate::setup::suspended::obstacle;
 use crate::table::{Align, table};

@@ -1,8 +1,8 @@
 //! `logue sessions show`: prints a session.
 
 use logue_harness::store::{
-    EntryPayload, EntryState, InboxEntry, SessionInfo, SessionLocation, SharedStore, StoreError,
-    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
+    EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoreError, StoredOutcome,
+    Suspension, SuspensionFilter, SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
@@ -14,6 +14,7 @@ use crate::commands::sessions::known;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::session_agent::VARIABLES;
+use crate::setup::session_location::{elsewhere, put_location};
 use crate::setup::session_turn::store_flag;
 use crate::setup::store::store_failure;
 use crate::setup::suspended::{file_of, obstacle};
@@ -113,24 +114,6 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         body(&mut text, words.trim_start());
     }
     exit(print_styled(&text, style))
-}
-
-/// Adds the address of the store that continues a session, if it is another one.
-pub(super) fn put_location(object: &mut Value, location: Option<&SessionLocation>) {
-    match location {
-        Some(SessionLocation::Moved { to }) => object["moved_to"] = json!(to),
-        Some(SessionLocation::Arriving { from }) => object["arriving_from"] = json!(from),
-        _ => {}
-    }
-}
-
-/// Returns the words for a session that another store continues.
-pub(super) fn elsewhere(location: &SessionLocation) -> Option<String> {
-    match location {
-        SessionLocation::Moved { to } => Some(format!("moved to {to}")),
-        SessionLocation::Arriving { from } => Some(format!("being moved here from {from}")),
-        _ => None,
-    }
 }
 
 /// Returns a page of messages, each or the reason that it cannot be read.
