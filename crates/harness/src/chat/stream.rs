@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 
 use logue_graph::{BoxFuture, RunEvent};
 
+use crate::store::Lease;
+
 use super::ChatHarness;
 use super::options::SendOptions;
 use super::outcome::ChatTurnOutcome;
@@ -24,7 +26,23 @@ pub enum ChatEvent<E = ()> {
         /// Its position in the inbox of its session.
         entry: u64,
     },
-    /// An event of the run. A turn that runs in another process emits none.
+    /// This process runs the turn from here on; the following events are of this attempt.
+    ///
+    /// A turn has another attempt after its lease was lost. One that runs in another process has none.
+    Claimed {
+        /// The lease under which it runs.
+        lease: Lease,
+        /// Whether an earlier attempt did not end.
+        is_recovered: bool,
+    },
+    /// An event of an earlier entry, which this process runs first.
+    Earlier {
+        /// The position of that entry.
+        entry: u64,
+        /// Its event: [`Claimed`](Self::Claimed) or [`Run`](Self::Run).
+        event: Box<Self>,
+    },
+    /// An event of the run.
     Run {
         /// The node in which it happened.
         node: String,
@@ -51,7 +69,10 @@ impl<E: Send + 'static> TurnStream<E> {
         let (sender, events) = mpsc::unbounded_channel();
         Self {
             events,
-            turn: Some(Box::pin(turn(Sink(Some(sender))))),
+            turn: Some(Box::pin(turn(Sink {
+                sender: Some(sender),
+                earlier: None,
+            }))),
             outcome: None,
         }
     }
@@ -95,28 +116,53 @@ impl<E> std::fmt::Debug for TurnStream<E> {
 }
 
 /// The optional receiver of the events of a run.
-pub(super) struct Sink<E>(Option<mpsc::UnboundedSender<ChatEvent<E>>>);
+pub(super) struct Sink<E> {
+    sender: Option<mpsc::UnboundedSender<ChatEvent<E>>>,
+    /// The earlier entry whose events these are.
+    earlier: Option<u64>,
+}
 
 impl<E> Clone for Sink<E> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self {
+            sender: self.sender.clone(),
+            earlier: self.earlier,
+        }
     }
 }
 
 impl<E> Sink<E> {
     pub(super) const fn none() -> Self {
-        Self(None)
+        Self {
+            sender: None,
+            earlier: None,
+        }
+    }
+
+    /// Returns the receiver of the events of an earlier entry.
+    pub(super) fn of_earlier(&self, entry: u64) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            earlier: Some(entry),
+        }
     }
 
     pub(super) fn emit(&self, event: ChatEvent<E>) {
-        if let Some(sender) = &self.0 {
+        let event = match self.earlier {
+            Some(entry) => ChatEvent::Earlier {
+                entry,
+                event: Box::new(event),
+            },
+            None => event,
+        };
+        if let Some(sender) = &self.sender {
             // The receiver is gone: the turn continues.
             drop(sender.send(event));
         }
     }
 
     pub(super) const fn is_none(&self) -> bool {
-        self.0.is_none()
+        self.sender.is_none()
     }
 }
 

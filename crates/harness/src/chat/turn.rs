@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::open::Opened;
 use super::outcome::{ChatTurnOutcome, mark_transient};
 use super::recovery::{Journalled, Remains, TurnNote};
-use super::stream::Sink;
+use super::stream::{ChatEvent, Sink};
 
 /// Returns the dispatch path of an entry in a loaded session.
 fn path(claimed: &ClaimedEntry, opened: &Opened) -> DispatchPath {
@@ -52,7 +52,6 @@ impl<E: Send + 'static> Inner<E> {
         wanted: u64,
         sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let none = Sink::none();
         let mut renewed = self.clock.now();
         loop {
             let claimed = self.claim_next(lease, &mut renewed).await;
@@ -65,7 +64,13 @@ impl<E: Send + 'static> Inner<E> {
                 ));
             };
             let entry = claimed.entry.entry;
-            let sink = if entry == wanted { sink } else { &none };
+            // Listeners of an earlier entry may follow it at another process.
+            let earlier = (entry != wanted).then(|| sink.of_earlier(entry));
+            let sink = earlier.as_ref().unwrap_or(sink);
+            sink.emit(ChatEvent::Claimed {
+                lease: lease.clone(),
+                is_recovered: claimed.recovered,
+            });
             let outcome = self.next_entry(lease, claimed, sink).await?;
             if entry == wanted {
                 return Ok(outcome);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{EventBatch, EventLog, EventPage, LogPosition, LoggedEvent};
 use crate::clock::Timestamp;
-use crate::store::StoreResult;
+use crate::store::{StoreError, StoreResult};
 
 /// The number of bytes after which a page of events ends.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -28,6 +28,8 @@ struct SessionLog {
     position: LogPosition,
     events: VecDeque<(Timestamp, LoggedEvent)>,
     removed: u64,
+    /// The latest lease under which events were appended.
+    epoch: u64,
 }
 
 impl MemoryEventLog {
@@ -60,27 +62,45 @@ impl Default for MemoryEventLog {
 }
 
 impl Logs {
-    fn append(&mut self, session: &str, batch: EventBatch) -> Option<LogPosition> {
+    fn append(
+        &mut self,
+        session: &str,
+        batch: EventBatch,
+    ) -> Result<Option<LogPosition>, StoreError> {
         if let Some(log) = self.sessions.get_mut(session) {
             return log.append(batch);
         }
-        let (from, _) = batch.progress?;
-        if !LogPosition::default().is_level_with(&from) {
-            return None;
+        let begins = batch
+            .progress
+            .is_some_and(|(from, _)| LogPosition::default().is_level_with(&from));
+        if !begins {
+            return Ok(None);
         }
         let mut log = SessionLog::default();
         log.position.generation = self.generation;
-        let position = log.append(batch);
+        let position = log.append(batch)?;
         self.sessions.insert(session.to_owned(), log);
-        position
+        Ok(position)
     }
 }
 
 impl SessionLog {
-    fn append(&mut self, batch: EventBatch) -> Option<LogPosition> {
+    fn append(&mut self, batch: EventBatch) -> Result<Option<LogPosition>, StoreError> {
+        if let Some(lease) = batch.lease {
+            let settled = self.position.settled;
+            let is_settled = batch.events.iter().any(|(entry, _)| *entry <= settled);
+            if lease.epoch < self.epoch || is_settled {
+                return Err(StoreError::Fenced {
+                    session: lease.session,
+                    epoch: lease.epoch,
+                    current: self.epoch,
+                });
+            }
+            self.epoch = lease.epoch;
+        }
         if let Some((from, to)) = batch.progress {
             if !self.position.is_level_with(&from) {
-                return None;
+                return Ok(None);
             }
             self.position = LogPosition {
                 seq: self.position.seq,
@@ -94,7 +114,7 @@ impl SessionLog {
             let event = LoggedEvent { seq, entry, text };
             self.events.push_back((batch.now, event));
         }
-        Some(self.position)
+        Ok(Some(self.position))
     }
 
     fn trim(&mut self, before: Timestamp) -> u64 {
@@ -122,8 +142,8 @@ impl EventLog for MemoryEventLog {
         session: &'a str,
         batch: EventBatch,
     ) -> StoreResult<'a, Option<LogPosition>> {
-        let position = self.lock().append(session, batch);
-        Box::pin(async move { Ok(position) })
+        let appended = self.lock().append(session, batch);
+        Box::pin(async move { appended })
     }
 
     fn since<'a>(

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub use memory::MemoryEventLog;
 
 use crate::clock::Timestamp;
-use crate::store::StoreResult;
+use crate::store::{Lease, StoreResult};
 
 /// The progress of the log of a session. A log that has not begun has the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +73,10 @@ pub struct EventBatch {
     /// log that has not begun is level with the default, and begins. `None` appends at any position
     /// of a log that has begun, and changes only the number of the last event.
     pub progress: Option<(LogPosition, LogPosition)>,
+    /// The lease of the turn whose events these are.
+    ///
+    /// `None` for events that repeat what the store contains. With a lease, nothing is appended for an owner that lost the session, or after the outcome of the entry.
+    pub lease: Option<Lease>,
     /// The events as JSON texts of clients, each with its inbox entry.
     pub events: Vec<(u64, Arc<str>)>,
     /// The time of the append.
@@ -113,6 +117,11 @@ pub trait EventLog: Send + Sync {
     /// Appends events and returns the new position, or `None` if the log has moved.
     ///
     /// When it returns, the events survive the process.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Fenced`](crate::store::StoreError::Fenced) if the events are of a turn
+    /// that another owner has taken over, or whose outcome is logged. A log that does not share the
+    /// store refuses an owner after the first append of a later one.
     fn append<'a>(
         &'a self,
         session: &'a str,

@@ -110,30 +110,27 @@ impl SessionHub {
         Ok(())
     }
 
-    /// Wakes the readers of events that other processes have appended.
+    /// Wakes the readers of sessions to whose logs other processes have appended.
     ///
-    /// # Errors
-    /// Returns an error if the log cannot be read; a later call continues.
-    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
-        let all = self.sweep().into_iter().collect();
-        self.catch_up_with(&all).await
-    }
-
-    /// Wakes the readers of some sessions, like [`catch_up`](Self::catch_up).
-    ///
-    /// # Errors
-    /// As [`catch_up`](Self::catch_up).
-    pub(crate) async fn catch_up_with(&self, changed: &BTreeSet<String>) -> Result<(), StoreError> {
+    /// Returns the sessions whose logs cannot be read at the moment, or to which this process
+    /// appends, which may take long on a connection that is silent.
+    pub(crate) async fn catch_up(&self, changed: BTreeSet<String>) -> BTreeSet<String> {
+        let mut left = BTreeSet::new();
         for session in changed {
-            let live = self.lock().get(session).map(Arc::clone);
+            let live = self.lock().get(&session).map(Arc::clone);
             let Some(live) = live else {
                 continue;
             };
-            let _order = live.appending.lock().await;
-            let position = self.log.position(session).await?;
-            live.move_to(position);
+            let Ok(_order) = live.appending.try_lock() else {
+                left.insert(session);
+                continue;
+            };
+            match self.log.position(&session).await {
+                Ok(position) => live.move_to(position),
+                Err(_) => drop(left.insert(session)),
+            }
         }
-        Ok(())
+        left
     }
 
     /// Returns the position of the log of a session, as this process knows it.

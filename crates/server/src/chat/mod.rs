@@ -43,6 +43,7 @@ mod supervisor;
 mod time;
 pub(crate) mod trace_context;
 mod turn_events;
+mod turn_log;
 mod turn_queue;
 mod turn_span;
 mod turns;

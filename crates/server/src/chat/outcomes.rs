@@ -57,6 +57,7 @@ pub(crate) async fn log_outcomes(
         }
         let batch = EventBatch {
             progress: Some((position, next)),
+            lease: None,
             events,
             now: clock.now(),
         };
@@ -97,6 +98,7 @@ pub(crate) async fn adopt(
         .with_outcome(info.cursor, entry);
     let batch = EventBatch {
         progress: Some((position, next)),
+        lease: None,
         events: Vec::new(),
         now: clock.now(),
     };

@@ -1,15 +1,15 @@
 //! The background work of a server: recovery, timers, outcomes of other processes, old events.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::chat::wake_time;
 use logue_harness::events::SessionChanges;
-use logue_harness::store::{
-    EntryState, SessionFilter, StoreError, SuspensionFilter, SuspensionStatus,
-};
+use logue_harness::store::{SessionFilter, StoreError, SuspensionFilter, SuspensionStatus};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::problem::Problem;
@@ -19,16 +19,32 @@ use super::turns::{TurnOrigin, Turns, message_of};
 const LOOK: Duration = Duration::from_millis(200);
 /// The interval between two checks of timers, deadlines and left turns.
 const TIMERS: Duration = Duration::from_secs(2);
+/// The number of sessions whose outcomes are logged at once.
+///
+/// It is less than the number of connections of a store.
+const LOGGED_AT_ONCE: usize = 2;
 /// The interval between two removals of old events.
 const TRIM: Duration = Duration::from_secs(600);
 
-/// The background work of a server.
+/// The background work of a server. Cloning shares its state.
+///
+/// Each part runs in a task of its own: a statement that waits for a silent connection delays no
+/// other part, and no other session.
+#[derive(Clone)]
 pub(super) struct Supervisor {
     turns: Arc<Turns>,
     event_age: Duration,
     /// The sessions whose entries this server processes.
-    busy: Arc<std::sync::Mutex<BTreeSet<String>>>,
+    busy: Arc<Marks>,
+    /// The sessions whose outcomes this server logs.
+    logging: Arc<Marks>,
+    /// The number of sessions whose outcomes are logged at once.
+    permits: Arc<Semaphore>,
+    /// The sessions whose outcomes may be missing in their logs.
+    behind: Arc<Marks>,
 }
+
+type Marks = std::sync::Mutex<BTreeSet<String>>;
 
 impl Supervisor {
     pub(super) fn new(turns: Arc<Turns>, event_age: Duration) -> Self {
@@ -36,34 +52,42 @@ impl Supervisor {
             turns,
             event_age,
             busy: Arc::default(),
+            logging: Arc::default(),
+            permits: Arc::new(Semaphore::new(LOGGED_AT_ONCE)),
+            behind: Arc::default(),
         }
     }
 
     /// Works without end.
     pub(super) async fn run(self) {
         let mut seen = None;
-        let mut behind = BTreeSet::new();
         let mut foreign = None;
+        let mut missed = BTreeSet::new();
         let mut timers = Instant::now();
         let mut trim = Instant::now();
+        let (mut continuing, mut ending) = (None, None);
         loop {
-            if !self.wait(&mut behind).await {
+            if !self.wait(&mut missed).await {
                 let changes = self.turns.hub.log().foreign_changes().await.ok();
-                if changes != foreign && self.turns.hub.catch_up().await.is_ok() {
+                if changes != foreign {
+                    missed.extend(self.turns.hub.sweep());
                     foreign = changes;
                 }
+                missed = self.turns.hub.catch_up(missed).await;
                 let version = self.turns.host.store().version().await.ok().flatten();
                 if version.is_none() || version != seen {
-                    behind.extend(self.turns.hub.sweep());
+                    lock(&self.behind).extend(self.turns.hub.sweep());
                     seen = version;
                 }
                 tokio::time::sleep(LOOK).await;
             }
-            self.log_outcomes(&mut behind).await;
+            self.log_outcomes();
             if Instant::now() >= timers {
                 // A store that is away is tried again.
-                drop(self.continue_turns().await);
-                drop(self.end_removed().await);
+                let own = self.clone();
+                begin(&mut continuing, async move { own.continue_turns().await });
+                let own = self.clone();
+                begin(&mut ending, async move { own.end_removed().await });
                 timers = Instant::now() + TIMERS;
             }
             if Instant::now() >= trim {
@@ -77,7 +101,7 @@ impl Supervisor {
     /// Waits for changes of followed sessions, and wakes their readers.
     ///
     /// Returns `false` if the log cannot wait, or is away.
-    async fn wait(&self, behind: &mut BTreeSet<String>) -> bool {
+    async fn wait(&self, missed: &mut BTreeSet<String>) -> bool {
         let hub = &self.turns.hub;
         let followed = hub.sweep();
         let Some(changes) = hub.log().changes(&followed) else {
@@ -88,9 +112,9 @@ impl Supervisor {
             Ok(SessionChanges::Sessions(changed)) => changed,
             Ok(_) => hub.sweep().into_iter().collect(),
         };
-        // What could not be read is read after the next wait, which finds it changed again.
-        drop(hub.catch_up_with(&changed).await);
-        behind.extend(changed);
+        lock(&self.behind).extend(changed.iter().cloned());
+        missed.extend(changed);
+        *missed = hub.catch_up(std::mem::take(missed)).await;
         true
     }
 
@@ -98,15 +122,28 @@ impl Supervisor {
     ///
     /// A session stays among them while a turn of this server has it: that turn logs its outcome
     /// itself, and no other process stores one meanwhile.
-    async fn log_outcomes(&self, behind: &mut BTreeSet<String>) {
+    fn log_outcomes(&self) {
+        let mut behind = lock(&self.behind);
         if behind.is_empty() {
             return;
         }
         let held = self.turns.held();
-        for session in std::mem::take(behind) {
-            if held.contains(&session) || self.turns.log_outcomes(&session).await.is_err() {
-                behind.insert(session);
-            }
+        let mut logging = lock(&self.logging);
+        let (now, later): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut *behind)
+            .into_iter()
+            .partition(|session| !held.contains(session) && !logging.contains(session));
+        *behind = later;
+        logging.extend(now.iter().cloned());
+        for session in now {
+            let own = self.clone();
+            tokio::spawn(async move {
+                let _mark = Mark(&own.logging, &session);
+                // The semaphore is never closed.
+                let _permit = own.permits.acquire().await;
+                if own.turns.log_outcomes(&session).await.is_err() {
+                    lock(&own.behind).insert(session.clone());
+                }
+            });
         }
     }
 
@@ -147,23 +184,17 @@ impl Supervisor {
             if info.pending == 0 && !is_due || self.turns.host.agent_of(&info).is_none() {
                 continue;
             }
-            if !self.lock().insert(info.session.clone()) {
+            if !lock(&self.busy).insert(info.session.clone()) {
                 continue;
             }
             let (turns, busy) = (Arc::clone(&self.turns), Arc::clone(&self.busy));
             tokio::spawn(async move {
-                let _busy = Busy(&busy, &info.session);
+                let _mark = Mark(&busy, &info.session);
                 // What failed is tried again after the next interval.
                 drop(continue_session(&turns, &info.session, is_due).await);
             });
         }
         Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.busy
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Returns the sessions with a turn whose wait is over.
@@ -211,7 +242,6 @@ async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Re
     let origin = TurnOrigin {
         message: message_of(first),
         is_taken_over: true,
-        is_recovered: first.state == EntryState::Running,
         permit: None,
     };
     let (own, entry) = (session.to_owned(), first.entry);
@@ -222,15 +252,25 @@ async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Re
     Ok(())
 }
 
-/// The mark of a session whose entries are processed.
-struct Busy<'a>(&'a std::sync::Mutex<BTreeSet<String>>, &'a str);
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        let mut busy = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        busy.remove(self.1);
+/// Begins a part of the work, unless it still runs.
+fn begin(
+    running: &mut Option<JoinHandle<()>>,
+    part: impl Future<Output = Result<(), StoreError>> + Send + 'static,
+) {
+    if running.as_ref().is_none_or(JoinHandle::is_finished) {
+        *running = Some(tokio::spawn(async move { drop(part.await) }));
     }
+}
+
+/// The mark of a session in a set, which ends with the work for it.
+struct Mark<'a>(&'a Marks, &'a str);
+
+impl Drop for Mark<'_> {
+    fn drop(&mut self) {
+        lock(self.0).remove(self.1);
+    }
+}
+
+fn lock(marks: &Marks) -> MutexGuard<'_, BTreeSet<String>> {
+    marks.lock().unwrap_or_else(PoisonError::into_inner)
 }

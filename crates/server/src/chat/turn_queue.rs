@@ -88,6 +88,8 @@ fn emitted(event: &mut ChatEvent<TurnEvent>) -> Option<&mut TurnEvent> {
             event: RunEvent::Emitted(event),
             ..
         } => Some(event),
+        // Events of different entries are never next to each other: an attempt begins in between.
+        ChatEvent::Earlier { event, .. } => emitted(event),
         _ => None,
     }
 }

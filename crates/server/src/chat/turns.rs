@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{TurnEvent, TurnStop};
-use logue_graph::{IdSource, RunEvent};
+use logue_graph::IdSource;
 use logue_harness::Clock;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
 use logue_harness::events::{EventBatch, LogPosition};
@@ -22,6 +22,7 @@ use super::measure::{Measures, TurnMeter};
 use super::outcomes::{adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
+use super::turn_log::TurnLog;
 use super::turn_queue::TurnQueue;
 use super::turn_span::TurnSpan;
 
@@ -91,8 +92,6 @@ pub(crate) struct TurnOrigin {
     pub(crate) message: Option<ChatMessage>,
     /// Whether its acceptance may be in the log although no task logs its events.
     pub(crate) is_taken_over: bool,
-    /// Whether another process began it.
-    pub(crate) is_recovered: bool,
     /// The permit of its client, held until it has ended; recovered turns need none.
     pub(crate) permit: Option<TurnPermit>,
 }
@@ -145,6 +144,7 @@ impl Turns {
         begin: impl FnOnce(SessionChat) -> TurnStream<TurnEvent>,
     ) -> Result<RunningTurn, StoreError> {
         let store = self.host.store();
+        // Before the message is accepted: whenever this process ends, another one finds it missing.
         let position = adopt(&self.hub, &**store, &*self.clock, session).await?;
         let (accepted, acceptance) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
@@ -257,10 +257,9 @@ impl Turns {
         };
         let log = async {
             let meter = &mut meter;
-            let mut events: Option<TurnEvents> = None;
+            let mut turn_log: Option<TurnLog<'_>> = None;
             let mut accepted = Some(accepted);
-            let mut is_recovered = origin.is_recovered;
-            let (mut is_holder, mut has_earlier) = (false, false);
+            let mut is_holder = false;
             let mut outcome = None;
             loop {
                 let received = queue.take().await;
@@ -276,10 +275,10 @@ impl Turns {
                                 if begun.is_counted {
                                     meter.begin(origin.message.as_ref());
                                 }
-                                events = Some(TurnEvents::new(entry));
-                                has_earlier = begun.has_earlier;
-                                // Delivered again: if it runs here, its first process has ended.
-                                is_recovered |= begun.after.is_none();
+                                let is_repeated = begun.after.is_none();
+                                let turn = (session, entry);
+                                let log = TurnLog::new(self, turn, is_repeated, begun.has_earlier);
+                                turn_log = Some(log);
                             }
                             if let Some(accepted) = accepted.take() {
                                 let logged_after = begun.and_then(|begun| begun.after);
@@ -290,35 +289,23 @@ impl Turns {
                                 }));
                             }
                         }
-                        ChatEvent::Run { event, .. } => {
+                        ChatEvent::Outcome(ended) => outcome = Some(*ended),
+                        event => {
                             if !std::mem::replace(&mut is_holder, true) {
-                                if has_earlier {
-                                    // A failure is repeated after the turn.
-                                    drop(self.log_outcomes(session).await);
-                                }
                                 running.holds();
                             }
-                            let RunEvent::Emitted(event) = event else {
-                                continue;
-                            };
-                            if let Some(events) = &mut events {
-                                // Until here another process may have run it.
-                                if std::mem::take(&mut is_recovered) {
-                                    events.recovered();
-                                }
-                                events.event(event);
+                            if let Some(log) = &mut turn_log {
+                                log.event(event).await;
                             }
                         }
-                        ChatEvent::Outcome(ended) => outcome = Some(*ended),
-                        _ => {}
                     }
                 }
-                if let Some(events) = &mut events {
-                    self.append(session, events).await;
+                if let Some(log) = &mut turn_log {
+                    log.append().await;
                 }
             }
-            if let Some(events) = &mut events {
-                self.append(session, events).await;
+            if let Some(log) = &mut turn_log {
+                log.append().await;
             }
             outcome
         };
@@ -370,6 +357,7 @@ impl Turns {
             events.extend(own.iter().cloned());
             let batch = EventBatch {
                 progress: Some((position, position.with_accepted(entry))),
+                lease: None,
                 events,
                 now: self.clock.now(),
             };
@@ -419,36 +407,6 @@ impl Turns {
             }
         }
         Ok(Some(events))
-    }
-
-    /// Appends the events of a turn. What cannot be logged is tried again with later events.
-    async fn append(&self, session: &str, events: &mut TurnEvents) {
-        let batch = events.take();
-        if batch.is_empty() {
-            return;
-        }
-        if self.try_append(session, &batch).await.is_err() {
-            events.put_back(batch);
-        }
-    }
-
-    async fn try_append(&self, session: &str, batch: &[(u64, Arc<str>)]) -> Result<(), StoreError> {
-        loop {
-            let batch = EventBatch {
-                progress: None,
-                events: batch.to_vec(),
-                now: self.clock.now(),
-            };
-            if self.hub.append(session, batch).await?.is_some() {
-                return Ok(());
-            }
-            // The log was lost, or the session was removed.
-            let store = self.host.store();
-            let position = adopt(&self.hub, &**store, &*self.clock, session).await?;
-            if !position.has_begun() {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -81,7 +81,7 @@ CREATE TABLE logue.entry (
     at bigint,
     replies_from bigint,
     replies_to bigint,
-    -- The epoch of the lease that claimed it, while it runs.
+    -- The epoch of the lease under which it runs, or ran last.
     claimed bigint,
     sum integer,
     kind smallint,

@@ -209,7 +209,7 @@ BEGIN
     s.updated_at := greatest(s.updated_at, p_now);
     IF p_end IN (1, 2) THEN
         e.cancel := NULL;
-        e.claimed := NULL;
+        -- The last owner stays: its last events may follow.
         e.kind := p_kind;
         e.replies_from := p_from;
         e.replies_to := s.seq;

@@ -44,11 +44,34 @@ BEGIN
     END IF;
 END $$;
 
--- Appends events. `p_moves` says that the log must be at a position, and gets another one.
+-- The epoch that refuses events of a turn under a lease; `NULL` if they may be appended.
+--
+-- The last events of a turn may come after its commit and the release of its lease, but not after its
+-- outcome. The caller has the lock of the log, so that an owner that takes the session over meanwhile
+-- appends its own events later.
+CREATE FUNCTION logue.event_fence(l logue.log, p_epoch bigint, p_owner bytea, p_entry bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s logue.session;
+BEGIN
+    SELECT * INTO s FROM logue.session
+        WHERE substr(id, 1, 1024) = substr(l.id, 1, 1024) AND id = l.id;
+    IF l.settled < p_entry AND (
+        (s.epoch = p_epoch AND coalesce(s.owner, p_owner) = p_owner)
+        OR (s.cursor >= p_entry AND EXISTS (SELECT 1 FROM logue.entry
+            WHERE pos = (s.sid << 32) + p_entry AND claimed = p_epoch)))
+    THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(s.epoch, 0);
+END $$;
+
+-- Appends events. `p_moves` says that the log must be at a position, and gets another one. With an
+-- epoch, they are of a turn that runs under this lease, and `fence` is the epoch that refuses them.
 CREATE FUNCTION logue.log_append(p_id bytea, p_moves boolean, p_was_accepted bigint,
     p_was_cursor bigint, p_accepted bigint, p_settled bigint, p_cursor bigint, p_entries bigint[],
-    p_texts text[], p_at bigint, p_again boolean,
-    OUT has_moved boolean, OUT generation bigint, OUT seq bigint, OUT accepted bigint,
+    p_texts text[], p_epoch bigint, p_owner bytea, p_at bigint, p_again boolean,
+    OUT has_moved boolean, OUT fence bigint, OUT generation bigint, OUT seq bigint, OUT accepted bigint,
     OUT settled bigint, OUT cursor bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -74,6 +97,13 @@ BEGIN
         is_there := own IS NOT NULL;
         is_there := is_there OR (cardinality(p_texts) = 0 AND p_moves
             AND l.accepted = p_accepted AND l.cursor = p_cursor);
+    END IF;
+    IF NOT is_there AND p_epoch IS NOT NULL THEN
+        fence := logue.event_fence(l, p_epoch, p_owner,
+            (SELECT max(entry) FROM unnest(p_entries) AS entry));
+        IF fence IS NOT NULL THEN
+            RETURN;
+        END IF;
     END IF;
     IF NOT is_there THEN
         IF p_moves AND (l.accepted <> p_was_accepted OR l.cursor <> p_was_cursor) THEN

@@ -6,6 +6,8 @@ use tokio_postgres::types::{ToSql, Type};
 
 /// The maximum time of a statement.
 const STATEMENT: Duration = Duration::from_secs(30);
+/// The maximum time of a look-up, after which its connection counts as silent.
+const LOOK_UP: Duration = Duration::from_secs(5);
 /// The maximum time of a statement over all that is stored.
 const LONG: Duration = Duration::from_secs(4 * 3_600);
 
@@ -61,6 +63,15 @@ impl Call {
     #[must_use]
     pub(super) const fn repeated_if(mut self, may: bool) -> Self {
         self.is_repeatable = may;
+        self
+    }
+
+    /// Says that the statement is a look-up.
+    ///
+    /// It reads a few rows by an index, and waits for no lock.
+    #[must_use]
+    pub(super) const fn quick(mut self) -> Self {
+        self.limit = LOOK_UP;
         self
     }
 

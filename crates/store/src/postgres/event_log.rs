@@ -52,7 +52,8 @@ impl EventLog for PostgresEventLog {
             "SELECT logue.generation(l) AS generation, l.seq, l.accepted, l.settled, l.cursor
              FROM logue.log l WHERE substr(l.id, 1, 1024) = substr($1, 1, 1024) AND l.id = $1",
         )
-        .bytes(session.as_bytes().to_vec());
+        .bytes(session.as_bytes().to_vec())
+        .quick();
         self.store.all(Ok(call), |rows| {
             rows.first()
                 .map_or(Ok(LogPosition::default()), read_position)
@@ -68,8 +69,9 @@ impl EventLog for PostgresEventLog {
         let (was, is) = batch.progress.unwrap_or_default();
         let entries = batch.events.iter().map(|(entry, _)| count(*entry));
         let texts = batch.events.iter().map(|(_, text)| text.to_string());
+        let lease = batch.lease;
         let call = Call::new(
-            "SELECT * FROM logue.log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "SELECT * FROM logue.log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         )
         .bytes(session.as_bytes().to_vec())
         .flag(moves)
@@ -80,9 +82,20 @@ impl EventLog for PostgresEventLog {
         .number(count(is.cursor))
         .numbers(entries.collect())
         .texts(texts.collect())
+        .maybe_number(lease.as_ref().map(|lease| count(lease.epoch)))
+        .maybe_bytes(lease.as_ref().map(|lease| lease.owner.as_bytes().to_vec()))
         .number(time(batch.now))
         .flagged();
-        self.store.one(Ok(call), |row| {
+        self.store.one(Ok(call), move |row| {
+            if let Some(lease) = lease
+                && let Some(current) = get::<Option<i64>>(row, "fence")?
+            {
+                return Err(StoreError::Fenced {
+                    session: lease.session,
+                    epoch: lease.epoch,
+                    current: read_count(current)?,
+                });
+            }
             if get(row, "has_moved")? {
                 return Ok(None);
             }
@@ -100,7 +113,8 @@ impl EventLog for PostgresEventLog {
         let call = Call::new("SELECT * FROM logue.log_since($1, $2, $3)")
             .bytes(session.as_bytes().to_vec())
             .number(count(after))
-            .number(limit(most));
+            .number(limit(most))
+            .quick();
         self.store.all(Ok(call), |rows| {
             let Some((state, events)) = rows.split_first() else {
                 return Ok(EventPage::default());

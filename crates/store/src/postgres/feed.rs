@@ -148,7 +148,8 @@ impl Feed {
                  LEFT JOIN logue.session s
                      ON substr(s.id, 1, 1024) = substr(f.id, 1, 1024) AND s.id = f.id",
         )
-        .byte_list(ids.collect());
+        .byte_list(ids.collect())
+        .quick();
         let rows = shared.ask(&call).await?;
         let positions: Result<HashMap<String, [i64; 6]>, StoreError> =
             rows.iter().map(position).collect();
@@ -169,7 +170,8 @@ impl Feed {
             let changed = lock(&self.changed).replace(BTreeSet::new());
             let call = Call::new("SELECT pg_notify($1, $2)")
                 .text(self.channel.clone())
-                .text(notification(&self.node, changed));
+                .text(notification(&self.node, changed))
+                .quick();
             // A lost hint costs the time until the next poll.
             drop(shared.ask(&call).await);
         }

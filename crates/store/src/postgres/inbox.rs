@@ -66,6 +66,7 @@ pub(super) fn entry(session: &str, entry: u64) -> Call {
     Call::new(entries!("e.pos = (s.sid << 32) + $2"))
         .bytes(session.as_bytes().to_vec())
         .number(position(entry))
+        .quick()
 }
 
 pub(super) fn entry_with_key(session: &str, key: &str) -> Call {
@@ -82,6 +83,7 @@ pub(super) fn inbox(session: &str) -> Call {
         " ORDER BY e.pos"
     ))
     .bytes(session.as_bytes().to_vec())
+    .quick()
 }
 
 pub(super) fn read_entry(row: &Row) -> Result<InboxEntry, StoreError> {

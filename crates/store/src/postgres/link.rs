@@ -222,6 +222,8 @@ impl Shared {
             }
             Err(_) => {
                 self.cancel(client);
+                // Connections through the same network may be silent too: later statements use new ones.
+                self.pool.retain(|_, _| false);
                 let seconds = call.limit.as_secs();
                 let what = format!("the database did not answer within {seconds} s");
                 Err(Failure {

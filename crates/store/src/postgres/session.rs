@@ -32,13 +32,15 @@ macro_rules! infos {
 }
 
 pub(super) fn info(session: &str) -> Call {
-    Call::new(concat!(infos!(), of_session!())).bytes(session.as_bytes().to_vec())
+    Call::new(concat!(infos!(), of_session!()))
+        .bytes(session.as_bytes().to_vec())
+        .quick()
 }
 
 pub(super) fn list(filter: &SessionFilter) -> Call {
     let prefix = filter.prefix.as_deref().unwrap_or_default().as_bytes();
     let begin = prefix.get(..prefix.len().min(1024)).unwrap_or_default();
-    Call::new(concat!(
+    let call = Call::new(concat!(
         infos!(),
         "($1::bytea IS NULL OR (substr(s.id, 1, 1024) >= substr($1, 1, 1024)
              AND ($2::bytea IS NULL OR substr(s.id, 1, 1024) < $2)
@@ -49,7 +51,13 @@ pub(super) fn list(filter: &SessionFilter) -> Call {
     .maybe_bytes((!prefix.is_empty()).then(|| prefix.to_vec()))
     .maybe_bytes(successor(begin))
     .number(limit(filter.limit.unwrap_or(usize::MAX)))
-    .flag(filter.is_pending)
+    .flag(filter.is_pending);
+    // There is an index of the pending ones, which are few.
+    if filter.is_pending {
+        call.quick()
+    } else {
+        call
+    }
 }
 
 /// Returns the first bytes after all that begin with `prefix`, if there are any.

@@ -69,6 +69,7 @@ pub(super) fn suspensions(filter: &SuspensionFilter) -> Call {
     .maybe_bytes(filter.session.clone().map(String::into_bytes))
     .maybe_bytes(filter.signal_id.as_deref().map(id))
     .maybe_small(filter.status.map(status))
+    .quick()
 }
 
 pub(super) fn read(row: &Row) -> Result<Suspension, StoreError> {

@@ -129,6 +129,7 @@ pub(super) fn outcomes_since(session: &str, cursor: u64, most: usize) -> Call {
     .bytes(session.as_bytes().to_vec())
     .number(position(cursor))
     .number(limit(most))
+    .quick()
 }
 
 pub(super) fn outcome_of(session: &str, entry: u64) -> Call {

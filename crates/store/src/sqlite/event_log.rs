@@ -19,7 +19,7 @@ use super::queue::{Pace, Queue};
 /// The application id of the file: `LogE` in ASCII.
 const APPLICATION: i64 = 0x4c6f_6745;
 /// The format of the file. A file of another format is replaced: the store has what it repeats.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 /// The number of threads that read.
 const READERS: usize = 2;
 /// The maximum wait for another process that writes.
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL, boot TEXT NOT NU
 CREATE TABLE IF NOT EXISTS session (
     id TEXT PRIMARY KEY, generation INTEGER NOT NULL, seq INTEGER NOT NULL,
     accepted INTEGER NOT NULL, settled INTEGER NOT NULL, cursor INTEGER NOT NULL,
-    removed INTEGER NOT NULL
+    removed INTEGER NOT NULL, epoch INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS event (
     session TEXT NOT NULL, seq INTEGER NOT NULL, entry INTEGER NOT NULL, at INTEGER NOT NULL,

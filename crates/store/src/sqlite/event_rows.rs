@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use logue_harness::Timestamp;
 use logue_harness::events::{EventBatch, EventPage, LogPosition, LoggedEvent};
+use logue_harness::store::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::SqliteResult;
@@ -18,12 +19,14 @@ const TRIM: usize = 4_096;
 struct SessionRow {
     position: LogPosition,
     removed: u64,
+    /// The latest lease under which events were appended.
+    epoch: u64,
 }
 
 fn row_of(conn: &Connection, session: &str) -> SqliteResult<SessionRow> {
     let found = conn
         .prepare_cached(
-            "SELECT seq, accepted, settled, cursor, removed, generation FROM session
+            "SELECT seq, accepted, settled, cursor, removed, generation, epoch FROM session
              WHERE id = ?1",
         )?
         .query_row([session], |row| {
@@ -36,6 +39,7 @@ fn row_of(conn: &Connection, session: &str) -> SqliteResult<SessionRow> {
             Ok(SessionRow {
                 position,
                 removed: number(4)?,
+                epoch: number(6)?,
             })
         })
         .optional()?;
@@ -55,7 +59,21 @@ pub(super) fn append(
     session: &str,
     batch: &EventBatch,
 ) -> SqliteResult<Option<LogPosition>> {
-    let mut position = row_of(conn, session)?.position;
+    let row = row_of(conn, session)?;
+    let (mut position, mut epoch) = (row.position, row.epoch);
+    if let Some(lease) = &batch.lease {
+        let settled = position.settled;
+        let is_settled = batch.events.iter().any(|(entry, _)| *entry <= settled);
+        if lease.epoch < epoch || is_settled {
+            let refused = StoreError::Fenced {
+                session: session.to_owned(),
+                epoch: lease.epoch,
+                current: epoch,
+            };
+            return Err(refused.into());
+        }
+        epoch = lease.epoch;
+    }
     if let Some((from, to)) = &batch.progress {
         if !position.is_level_with(from) {
             return Ok(None);
@@ -91,9 +109,9 @@ pub(super) fn append(
         ])?;
     }
     conn.prepare_cached(
-        "INSERT INTO session (id, seq, accepted, settled, cursor, generation, removed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
-         ON CONFLICT (id) DO UPDATE SET seq = ?2, accepted = ?3, settled = ?4, cursor = ?5",
+        "INSERT INTO session (id, seq, accepted, settled, cursor, generation, epoch, removed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)
+         ON CONFLICT (id) DO UPDATE SET seq = ?2, accepted = ?3, settled = ?4, cursor = ?5, epoch = ?7",
     )?
     .execute(params![
         session,
@@ -101,7 +119,8 @@ pub(super) fn append(
         signed(position.accepted),
         signed(position.settled),
         signed(position.cursor),
-        signed(position.generation)
+        signed(position.generation),
+        signed(epoch)
     ])?;
     Ok(Some(position))
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use logue_harness::Timestamp;
 use logue_harness::events::{EventBatch, EventLog, LogPosition, MemoryEventLog, SessionChanges};
-use logue_harness::store::Store as _;
+use logue_harness::store::{Lease, LeaseResult, Store as _, StoreError};
 use logue_store::{PostgresEventLog, PostgresOptions, PostgresStore};
 use testkit::postgres::{PostgresServer, StopMode};
 
-use super::open;
+use super::turns::{NOW, TTL, done, entry, lease};
+use super::{open, said};
 
 fn batch(progress: Option<(LogPosition, LogPosition)>, events: &[(u64, &str)]) -> EventBatch {
     EventBatch {
         progress,
+        lease: None,
         events: events
             .iter()
             .map(|(entry, text)| (*entry, Arc::from(*text)))
@@ -148,10 +150,68 @@ async fn an_append_whose_answer_was_lost_is_found_below_those_of_other_nodes() {
     for one in batches {
         log.append("s", one).await.unwrap().unwrap();
     }
-    let again =
-        "SELECT seq FROM logue.log_append('s', false, 0, 0, 0, 0, 0, '{1,1}', '{b,c}', 12, true)";
+    let again = "SELECT seq FROM logue.log_append('s', false, 0, 0, 0, 0, 0, '{1,1}', '{b,c}',
+            NULL, NULL, 12, true)";
     assert_eq!(database.query(again).unwrap(), "3");
     assert_eq!(log.position("s").await.unwrap().seq, 4);
+}
+
+/// Events of a turn are refused unless its owner has the session, or was its last owner.
+#[tokio::test]
+async fn events_are_fenced_by_the_lease_of_their_turn() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let store = Arc::new(open(&database.url(), "logue"));
+    let log = PostgresEventLog::new(Arc::clone(&store));
+    let of = |lease: &Lease, entry| EventBatch {
+        lease: Some(lease.clone()),
+        ..batch(None, &[(entry, "{}")])
+    };
+    for text in ["one", "two"] {
+        store.enqueue("s", entry(text, None)).await.unwrap();
+    }
+    let accepted = LogPosition::default().with_accepted(2);
+    let begun = batch(Some((LogPosition::default(), accepted)), &[(1, "{}")]);
+    log.append("s", begun).await.unwrap().unwrap();
+
+    let first = lease(&*store, "s").await;
+    store.claim_next(&first, "i1", NOW).await.unwrap();
+    log.append("s", of(&first, 1)).await.unwrap().unwrap();
+    let taken = store.acquire("s", "other", NOW.after(TTL * 2), TTL);
+    let LeaseResult::Lease(second) = taken.await.unwrap() else {
+        panic!("the lease was not taken");
+    };
+    let is_fenced = async |lease: &Lease, entry| {
+        let appended = log.append("s", of(lease, entry)).await;
+        matches!(appended, Err(StoreError::Fenced { .. }))
+    };
+    let mistaken = Lease {
+        owner: "mistaken".to_owned(),
+        ..second.clone()
+    };
+    assert!(is_fenced(&first, 1).await);
+    assert!(is_fenced(&mistaken, 1).await);
+
+    // The last events of a turn come after its commit and its lease.
+    store.claim_next(&second, "i2", NOW).await.unwrap();
+    let answered = done("i1", 0, vec![said("one"), said("answer")]);
+    store.commit(&second, answered).await.unwrap();
+    assert!(is_fenced(&first, 1).await);
+    log.append("s", of(&second, 1)).await.unwrap().unwrap();
+    store.release(&second).await.unwrap();
+    log.append("s", of(&second, 1)).await.unwrap().unwrap();
+    let third = lease(&*store, "s").await;
+    log.append("s", of(&second, 1)).await.unwrap().unwrap();
+    assert!(is_fenced(&second, 2).await);
+    log.append("s", of(&third, 2)).await.unwrap().unwrap();
+
+    // Nothing of a turn follows its outcome.
+    let settled = accepted.with_outcome(1, 1);
+    let outcome = batch(Some((accepted, settled)), &[(1, "{}")]);
+    log.append("s", outcome).await.unwrap().unwrap();
+    assert!(is_fenced(&second, 1).await);
 }
 
 /// Waits until a log names a session.

@@ -7,6 +7,7 @@ mod copies;
 mod cost;
 mod crash;
 mod damage;
+mod event_log;
 mod failures;
 mod files;
 mod impossible;

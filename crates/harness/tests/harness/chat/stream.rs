@@ -28,6 +28,10 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
                 event: RunEvent::Emitted(text),
             } => format!("{node}: {text}"),
             ChatEvent::Outcome(outcome) => format!("{} {:?}", outcome.as_str(), texts(&outcome)),
+            ChatEvent::Claimed {
+                lease,
+                is_recovered,
+            } => format!("epoch {}, recovered: {is_recovered}", lease.epoch),
             other => format!("{other:?}"),
         });
     }
@@ -35,6 +39,7 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
         reported,
         [
             "accepted 1",
+            "epoch 1, recovered: false",
             "model started",
             "model: you said ",
             "model: hi",
