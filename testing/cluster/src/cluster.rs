@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use testkit::postgres::{Database, PgBouncer, PostgresServer, PostgresSettings};
 use testkit::{ModelServer, Relay, RelayFaults};
 
+use crate::hold::HeldAnswers;
 use crate::model::{self, AGENT, SCRIPT};
 use crate::node::{Node, command};
 
@@ -52,6 +53,8 @@ pub struct Cluster {
     pub database: Database,
     /// The server of the database.
     pub server: PostgresServer,
+    /// The answers that wait for the test.
+    pub held: HeldAnswers,
     pooler: Option<PgBouncer>,
     model: ModelServer,
     folder: TempDir,
@@ -90,13 +93,15 @@ impl Cluster {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("agent.md"), AGENT)?;
         std::fs::write(folder.path().join("work.sh"), SCRIPT)?;
+        let held = HeldAnswers::default();
         let mut cluster = Self {
             nodes: Vec::new(),
             relays: Vec::new(),
             database: server.database()?,
             server,
             pooler,
-            model: model::start(settings.seed)?,
+            model: model::start(settings.seed, held.clone())?,
+            held,
             folder,
             program,
         };

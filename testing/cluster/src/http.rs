@@ -76,11 +76,27 @@ pub fn events(
     after: &str,
     patience: Duration,
 ) -> io::Result<Result<EventStream, Answer>> {
-    let mut headers = vec![("accept", "text/event-stream")];
+    let mut headers = Vec::new();
     if !after.is_empty() {
         headers.push(("last-event-id", after));
     }
-    let mut reader = open(address, ("GET", path), &headers, "", patience)?;
+    send_stream(address, ("GET", path), &headers, "", patience)
+}
+
+/// Sends a request whose answer is a stream of events, as [`events`].
+///
+/// # Errors
+/// As [`request`].
+pub fn send_stream(
+    address: &str,
+    line: (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+    patience: Duration,
+) -> io::Result<Result<EventStream, Answer>> {
+    let mut all = vec![("accept", "text/event-stream")];
+    all.extend(headers);
+    let mut reader = open(address, line, &all, body, patience)?;
     let (status, head) = read_head(&mut reader)?;
     if status == 200 && head.contains("text/event-stream") {
         let buffer = Vec::new();

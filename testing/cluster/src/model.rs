@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Random, Received, Reply};
 
+use crate::hold::{HOLD, HeldAnswers};
+
 /// The longest time of an answer, in milliseconds.
 const LONGEST: usize = 40;
 
@@ -25,10 +27,15 @@ pub(crate) const SCRIPT: &str = "printf '%s\\n' \"$1\" >>effects\nsleep 0.02\npr
 /// Starts the model.
 ///
 /// The message `say KEY` is answered by `echo KEY`. `work KEY` calls the tool with the key; after its
-/// result, whatever it is, the answer is `did KEY`.
-pub(crate) fn start(seed: u64) -> io::Result<ModelServer> {
+/// result, whatever it is, the answer is `did KEY`. The answer to `hold KEY` is [held](HeldAnswers).
+pub(crate) fn start(seed: u64, held: HeldAnswers) -> io::Result<ModelServer> {
     let count = AtomicU64::new(seed);
     let answer = move |request: &Received| {
+        let messages = request.body["messages"].as_array();
+        let text = messages.and_then(|messages| last_user_text(messages));
+        if text.is_some_and(|text| text.starts_with(HOLD)) {
+            return held.reply();
+        }
         let mut random = Random::new(count.fetch_add(1, Ordering::Relaxed));
         let time = random.below(LONGEST) as u64;
         std::thread::sleep(Duration::from_millis(time));
@@ -47,14 +54,18 @@ fn answer(messages: &Value) -> Answer {
         let key = call.strip_prefix("call-").unwrap_or(call);
         return Answer::text(format!("did {key}"));
     }
-    let mut texts = messages.iter().rev().filter_map(user_text);
-    let text = texts.find(|text| text.starts_with(SAY) || text.starts_with(WORK));
-    let text = text.unwrap_or_default();
+    let text = last_user_text(messages).unwrap_or_default();
     if let Some(key) = text.strip_prefix(WORK) {
         let arguments = json!({ "arguments": [key] }).to_string();
         return Answer::text("").with_call(format!("call-{key}"), "work", arguments);
     }
     Answer::text(format!("echo {}", text.strip_prefix(SAY).unwrap_or(text)))
+}
+
+/// Returns the text of the last message of the user that this model understands.
+fn last_user_text(messages: &[Value]) -> Option<&str> {
+    let mut texts = messages.iter().rev().filter_map(user_text);
+    texts.find(|text| [SAY, WORK, HOLD].iter().any(|kind| text.starts_with(kind)))
 }
 
 /// Returns the text of a message of the user.

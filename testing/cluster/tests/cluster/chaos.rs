@@ -114,13 +114,7 @@ fn report(
         record.interrupted_turns.len(),
     );
     println!(
-        "cluster: {} events to {} listeners over {} streams, {} torn answers, {} messages \
-         before the log, {} resets",
-        figures.events,
-        figures.listeners,
-        record.streams,
-        figures.torn_answers,
-        figures.before_logs,
-        record.resets,
+        "cluster: {} events to {} listeners over {} streams, {} resets",
+        figures.events, figures.listeners, record.streams, record.resets,
     );
 }

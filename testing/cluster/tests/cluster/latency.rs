@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use cluster::{Cluster, ClusterSettings, Received, events, request};
 use testkit::soak;
 
+use crate::pieces::{Listener, last_event};
 use crate::trial::seed;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,6 +32,104 @@ fn events_reach_listeners_of_another_server() {
         let (count, median) = (times.len(), times[times.len() / 2].as_secs_f64() * 1000.0);
         println!("cluster: {count} events on another server, {way}: p50 {median:.1} ms");
     }
+}
+
+/// The statement by which a server looks for changes when no notification comes.
+const POLL: &str = "unnest($1) AS f (id)";
+
+/// Events arrive by notifications: of several, one at least arrives before the next poll.
+#[test]
+fn events_arrive_between_two_polls() {
+    let seed = seed();
+    let (unpolled, all) = notified(seed, &[]).unwrap_or((1, 1));
+    println!("cluster: {unpolled} of {all} turns of another server arrived without a poll");
+    assert!(unpolled > 0, "no event arrived before a poll");
+}
+
+/// A function of the same name hides that of the database: nothing is notified.
+#[test]
+fn a_missing_notification_is_found() {
+    let mute = [
+        "create schema mute",
+        "create function mute.pg_notify(text, text) returns void language sql as ''",
+        "do $$ begin execute format('alter database %I set search_path = mute, pg_catalog, public', \
+         current_database()); end $$",
+    ];
+    let (unpolled, all) = notified(seed(), &mute).unwrap_or((0, 0));
+    assert_eq!(unpolled, 0, "of {all}");
+}
+
+/// A server whose listening connection was ended listens again; the time is printed.
+#[test]
+fn servers_listen_again() {
+    let settings = ClusterSettings {
+        seed: seed(),
+        nodes: 2,
+        listens: true,
+        ..ClusterSettings::default()
+    };
+    let Some(cluster) = Cluster::start(&settings).unwrap() else {
+        return;
+    };
+    let listening = "select string_agg(pid::text, ',' order by pid) from pg_stat_activity
+        where query like 'LISTEN%' or (query = '' and backend_type = 'client backend')";
+    let both = |cluster: &Cluster| {
+        let found = cluster.database.query(listening).unwrap();
+        (found.matches(',').count() == 1).then_some(found)
+    };
+    let wait_for_both = |before: &str| loop {
+        match both(&cluster) {
+            Some(found) if found != before => return found,
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let mut before = wait_for_both("");
+    let mut longest = Duration::ZERO;
+    for _ in 0..soak::rounds(3, 20) {
+        let end =
+            format!("select pg_terminate_backend(pid) from unnest('{{{before}}}'::int[]) pid");
+        cluster.database.query(&end).unwrap();
+        let begun = Instant::now();
+        before = wait_for_both(&before);
+        longest = longest.max(begun.elapsed());
+    }
+    let longest = longest.as_secs_f64();
+    println!("cluster: listening again at most {longest:.2} s after the connection ended");
+}
+
+/// Returns how many turns of one server arrived at another one without a poll, and the number of all.
+fn notified(seed: u64, statements: &[&str]) -> Option<(usize, usize)> {
+    let settings = ClusterSettings {
+        seed,
+        nodes: 2,
+        listens: true,
+        ..ClusterSettings::default()
+    };
+    let cluster = Cluster::start(&settings).unwrap()?;
+    for statement in statements {
+        cluster.database.query(statement).unwrap();
+    }
+    if !statements.is_empty() {
+        cluster.server.terminate_backends().unwrap();
+    }
+    let addresses = cluster.addresses();
+    send(&addresses[0], 0);
+    let after = last_event(&addresses[1], "s1");
+    let mut listener = Listener::follow(&addresses[1], "s1", &after);
+    let polls = || {
+        let traffic = cluster.relays[1].traffic();
+        let sent = traffic.iter().map(|(sent, _)| sent.matches(POLL).count());
+        sent.sum::<usize>()
+    };
+    let all = 12;
+    let mut unpolled = 0;
+    for number in 1..=all {
+        let before = polls();
+        send(&addresses[0], number);
+        assert!(listener.wait_for(&format!("echo {number}")));
+        unpolled += usize::from(polls() == before);
+    }
+    Some((unpolled, all))
 }
 
 /// Returns the time between the arrival of each event at both servers.

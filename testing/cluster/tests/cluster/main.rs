@@ -11,5 +11,8 @@
 
 mod chaos;
 mod database;
+mod fencing;
+mod following;
 mod latency;
+mod pieces;
 mod trial;
