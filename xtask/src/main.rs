@@ -22,7 +22,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|postgres|sessions|turn
-                   | soak [PACKAGE]… | wasm | wheel | readme | screenshots [--check]
+                   | soak [PACKAGE]… | wasm | wheel [--sdist] | readme | screenshots [--check]
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -45,7 +45,7 @@ const USAGE: &str =
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed
   wheel         the Python package openchatml, into target/wheels; needs python3, and maturin from
-                its package registry";
+                its package registry; --sdist: the source distribution, with every crate in it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         ["screenshots", rest @ ..] => screenshots::screenshots(&root(), rest),
         ["wasm"] => wasm::wasm(&root()),
         ["wheel"] => wheel::wheel(&root()),
+        ["wheel", "--sdist"] => wheel::sdist(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

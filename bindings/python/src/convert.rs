@@ -1,7 +1,7 @@
 //! From one form to another.
 
 use logue_source::Diagnostic;
-use openchatml::convert::{ConvertError, ConvertOptions};
+use openchatml::convert::{ConvertError, ConvertOptions, WriteResult};
 use openchatml::project::{self, JsonFormat};
 use openchatml::{Dialect, Loss, LossSeverity, LossTarget, Transcript, detect};
 use pyo3::prelude::*;
@@ -160,6 +160,73 @@ pub(crate) fn transcript_of(
     Ok(read(text, form, &ConvertOptions::default()).transcript)
 }
 
+/// The forms and options of a conversion.
+pub(crate) struct How {
+    to: Form,
+    from: Option<Form>,
+    options: ConvertOptions,
+}
+
+impl How {
+    pub(crate) fn new(
+        py: Python<'_>,
+        to: &str,
+        dialect: Option<&str>,
+        strict: Option<&str>,
+        thinking: bool,
+        line: bool,
+    ) -> PyResult<Self> {
+        let to = Form::parse(py, to)?;
+        let from = dialect.map(|name| Form::parse(py, name)).transpose()?;
+        let strict = match strict.map(|name| (name, LossSeverity::parse(name))) {
+            None => None,
+            Some((_, Some(severity))) => Some(severity),
+            Some((name, None)) => {
+                let message =
+                    format!("unknown severity `{name}`; known are content, structure, identity");
+                return Err(error::invalid(py, &message));
+            }
+        };
+        let options = ConvertOptions::default()
+            .with_strict(strict)
+            .with_thinking(thinking)
+            .with_line(line);
+        Ok(Self { to, from, options })
+    }
+
+    fn run(&self, text: &[u8]) -> (ReadForm, Result<WriteResult, ConvertError>) {
+        let read = read(text, self.from, &self.options);
+        let written = match self.to {
+            Form::Text(dialect) => {
+                openchatml::convert::write(&read.transcript, dialect, &self.options)
+            }
+            Form::Json(format) => project::write(&read.transcript, format, &self.options),
+        };
+        (read, written)
+    }
+}
+
+/// A conversation of a batch.
+pub(crate) struct ConvertedText {
+    pub(crate) text: String,
+    pub(crate) losses: Vec<Loss>,
+    /// The number of findings of the reader.
+    pub(crate) diagnostics: usize,
+}
+
+/// Converts one conversation of a batch; the error is the reason of a refusal.
+pub(crate) fn convert_text(text: &[u8], how: &How) -> Result<ConvertedText, String> {
+    let (read, written) = how.run(text);
+    let written = written.map_err(|failure| failure.to_string())?;
+    let mut losses = read.losses;
+    losses.extend(written.losses);
+    Ok(ConvertedText {
+        text: written.text,
+        losses,
+        diagnostics: read.diagnostics.len(),
+    })
+}
+
 /// Converts a conversation to another form.
 #[pyfunction]
 #[pyo3(signature = (text, to, *, dialect=None, strict=None, thinking=false, line=false))]
@@ -172,30 +239,9 @@ pub(crate) fn convert(
     thinking: bool,
     line: bool,
 ) -> PyResult<Converted> {
-    let to = Form::parse(py, to)?;
-    let from = dialect.map(|name| Form::parse(py, name)).transpose()?;
-    let strict = match strict.map(|name| (name, LossSeverity::parse(name))) {
-        None => None,
-        Some((_, Some(severity))) => Some(severity),
-        Some((name, None)) => {
-            let message =
-                format!("unknown severity `{name}`; known are content, structure, identity");
-            return Err(error::invalid(py, &message));
-        }
-    };
-    let options = ConvertOptions::default()
-        .with_strict(strict)
-        .with_thinking(thinking)
-        .with_line(line);
+    let how = How::new(py, to, dialect, strict, thinking, line)?;
     let bytes = input::bytes(text)?;
-    let (read, written) = py.detach(|| {
-        let read = read(&bytes, from, &options);
-        let written = match to {
-            Form::Text(dialect) => openchatml::convert::write(&read.transcript, dialect, &options),
-            Form::Json(format) => project::write(&read.transcript, format, &options),
-        };
-        (read, written)
-    });
+    let (read, written) = py.detach(|| how.run(&bytes));
     let written = written.map_err(|failure| refused(py, &failure))?;
     let losses = read
         .losses
@@ -205,7 +251,7 @@ pub(crate) fn convert(
     Ok(Converted {
         text: written.text,
         source_form: read.form.as_str(),
-        form: to.as_str(),
+        form: how.to.as_str(),
         losses: PyTuple::new(py, losses.collect::<Vec<_>>())?.unbind(),
         diagnostics: finding::tuple(py, &read.diagnostics, &bytes)?.unbind(),
     })

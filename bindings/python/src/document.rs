@@ -1,6 +1,6 @@
 //! Whole conversations.
 
-use logue_source::{Diagnostic, escape_untrusted};
+use logue_source::{Diagnostic, DiagnosticCode, escape_untrusted};
 use openchatml::harmony::{HarmonyReadOptions, read, read_harmony_ids};
 use openchatml::{Dialect, FrameRole, detect, v0_1};
 use pyo3::prelude::*;
@@ -79,6 +79,20 @@ fn contents(text: &[u8], dialect: Dialect, options: &HarmonyReadOptions) -> Cont
         }
     }
     contents
+}
+
+/// Reads one conversation of a batch: its messages and the codes of its findings.
+pub(crate) fn read_contents(
+    text: &[u8],
+    dialect: Option<Dialect>,
+    options: &HarmonyReadOptions,
+) -> (Vec<Message>, Vec<DiagnosticCode>) {
+    let assumed = options.start_role.map(|_| Dialect::Harmony);
+    let found = || detect(text).map(|found| found.dialect);
+    let dialect = dialect.or(assumed).or_else(found).unwrap_or(Dialect::V2_2);
+    let contents = contents(text, dialect, options);
+    let codes = contents.diagnostics.iter().map(|found| found.code);
+    (contents.messages, codes.collect())
 }
 
 /// Reads a conversation. Never fails on its text: what is wrong is in `diagnostics`.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::error;
+use crate::ids;
 use crate::input::RELEASE_ENCODING;
 use crate::special::Kind;
 
@@ -52,12 +53,12 @@ impl Rules {
         let allowed = match allowed {
             None => SpecialSet::NONE,
             Some(names) if is_all(names) => all,
-            Some(names) => ids(kind, names)?.0,
+            Some(names) => specials(kind, names)?.0,
         };
         let (forbidden, words) = match disallowed {
             None => (without(&all, &allowed), Vec::new()),
             Some(names) if is_all(names) => (without(&all, &allowed), Vec::new()),
-            Some(names) => ids(kind, names)?,
+            Some(names) => specials(kind, names)?,
         };
         Ok(Self {
             allowed,
@@ -110,7 +111,7 @@ fn without(all: &SpecialSet, some: &SpecialSet) -> SpecialSet {
 }
 
 /// The specials among `names`, and the other names.
-fn ids(kind: Kind, names: &Bound<'_, PyAny>) -> PyResult<(SpecialSet, Vec<String>)> {
+fn specials(kind: Kind, names: &Bound<'_, PyAny>) -> PyResult<(SpecialSet, Vec<String>)> {
     let mut set = SpecialSet::NONE;
     let mut others = Vec::new();
     for name in names.try_iter()? {
@@ -150,15 +151,45 @@ fn encode_into(
     encoder.encode_into(text.get(at..).unwrap_or_default(), ids);
 }
 
+/// The ids of a text, which may hold the specials of `allowed`.
+pub(crate) fn encode_text(kind: Kind, text: &str, allowed: &SpecialSet) -> Vec<u32> {
+    with_encoder(|encoder| {
+        let mut ids = Vec::with_capacity(text.len() / 4 + 1);
+        encode_into(kind, encoder, text, allowed, &mut ids);
+        ids
+    })
+}
+
+/// The number of those ids.
+pub(crate) fn count_text(kind: Kind, text: &str, allowed: &SpecialSet) -> usize {
+    with_encoder(|encoder| {
+        let (mut at, mut count) = (0, 0);
+        while let Some((start, end, _)) = kind.find(text, at, allowed) {
+            count += encoder.count(text.get(at..start).unwrap_or_default()) + 1;
+            at = end;
+        }
+        count + encoder.count(text.get(at..).unwrap_or_default())
+    })
+}
+
 impl Encoding {
+    /// The ids of a text that holds no special that is not allowed.
+    fn checked(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<u32>> {
+        let text = self::text(text)?;
+        let text = text.to_str()?;
+        let rules = Rules::new(self.kind, allowed_special, disallowed_special)?;
+        rules.check(py, self.kind, text)?;
+        Ok(self.ids(py, text, &rules.allowed))
+    }
+
     fn ids(&self, py: Python<'_>, text: &str, allowed: &SpecialSet) -> Vec<u32> {
-        let work = || {
-            with_encoder(|encoder| {
-                let mut ids = Vec::with_capacity(text.len() / 4 + 1);
-                encode_into(self.kind, encoder, text, allowed, &mut ids);
-                ids
-            })
-        };
+        let work = || encode_text(self.kind, text, allowed);
         if text.len() >= RELEASE_ENCODING {
             py.detach(work)
         } else {
@@ -178,15 +209,7 @@ impl Encoding {
             .map(|text| text.to_str())
             .collect::<PyResult<_>>()?;
         let kind = self.kind;
-        Ok(py.detach(|| {
-            parallel(&texts, threads, |text| {
-                with_encoder(|encoder| {
-                    let mut ids = Vec::with_capacity(text.len() / 4 + 1);
-                    encode_into(kind, encoder, text, allowed, &mut ids);
-                    ids
-                })
-            })
-        }))
+        Ok(py.detach(|| parallel(&texts, threads, |text| encode_text(kind, text, allowed))))
     }
 
     fn bytes_of(&self, py: Python<'_>, ids: &[u32]) -> PyResult<Vec<u8>> {
@@ -308,25 +331,26 @@ impl Encoding {
 
     /// Encodes ordinary text: no text becomes a special.
     #[pyo3(signature = (text))]
-    fn encode_ordinary(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
+    fn encode_ordinary<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let text = self::text(text)?;
-        Ok(self.ids(py, text.to_str()?, &SpecialSet::NONE))
+        ids::list(py, &self.ids(py, text.to_str()?, &SpecialSet::NONE))
     }
 
     /// Encodes text.
     #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
-    fn encode(
+    fn encode<'py>(
         &self,
-        py: Python<'_>,
-        text: &Bound<'_, PyString>,
-        allowed_special: Option<&Bound<'_, PyAny>>,
-        disallowed_special: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<u32>> {
-        let text = self::text(text)?;
-        let text = text.to_str()?;
-        let rules = Rules::new(self.kind, allowed_special, disallowed_special)?;
-        rules.check(py, self.kind, text)?;
-        Ok(self.ids(py, text, &rules.allowed))
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.checked(py, text, allowed_special, disallowed_special)?;
+        ids::list(py, &ids)
     }
 
     /// Encodes text to an array of numpy, which must be installed.
@@ -338,7 +362,7 @@ impl Encoding {
         allowed_special: Option<&Bound<'py, PyAny>>,
         disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = self.encode(py, text, allowed_special, disallowed_special)?;
+        let ids = self.checked(py, text, allowed_special, disallowed_special)?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_ne_bytes()).collect();
         let numpy = py.import("numpy")?;
         let named = PyDict::new(py);
@@ -348,32 +372,32 @@ impl Encoding {
 
     /// Encodes several ordinary texts on several threads.
     #[pyo3(signature = (text, *, num_threads=8))]
-    fn encode_ordinary_batch(
+    fn encode_ordinary_batch<'py>(
         &self,
-        py: Python<'_>,
-        text: Vec<Bound<'_, PyString>>,
+        py: Python<'py>,
+        text: Vec<Bound<'py, PyString>>,
         num_threads: usize,
-    ) -> PyResult<Vec<Vec<u32>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let texts = text.iter().map(self::text).collect::<PyResult<Vec<_>>>()?;
-        self.batch(py, &texts, &SpecialSet::NONE, num_threads)
+        ids::lists(py, &self.batch(py, &texts, &SpecialSet::NONE, num_threads)?)
     }
 
     /// Encodes several texts on several threads.
     #[pyo3(signature = (text, *, num_threads=8, allowed_special=None, disallowed_special=None))]
-    fn encode_batch(
+    fn encode_batch<'py>(
         &self,
-        py: Python<'_>,
-        text: Vec<Bound<'_, PyString>>,
+        py: Python<'py>,
+        text: Vec<Bound<'py, PyString>>,
         num_threads: usize,
-        allowed_special: Option<&Bound<'_, PyAny>>,
-        disallowed_special: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<Vec<u32>>> {
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let texts = text.iter().map(self::text).collect::<PyResult<Vec<_>>>()?;
         let rules = Rules::new(self.kind, allowed_special, disallowed_special)?;
         for text in &texts {
             rules.check(py, self.kind, text.to_str()?)?;
         }
-        self.batch(py, &texts, &rules.allowed, num_threads)
+        ids::lists(py, &self.batch(py, &texts, &rules.allowed, num_threads)?)
     }
 
     /// Counts the tokens of a text without storing them.
@@ -389,16 +413,7 @@ impl Encoding {
         let nothing = pyo3::types::PyTuple::empty(py).into_any();
         let rules = Rules::new(self.kind, allowed_special, Some(&nothing))?;
         let kind = self.kind;
-        let work = || {
-            with_encoder(|encoder| {
-                let (mut at, mut count) = (0, 0);
-                while let Some((start, end, _)) = kind.find(text, at, &rules.allowed) {
-                    count += encoder.count(text.get(at..start).unwrap_or_default()) + 1;
-                    at = end;
-                }
-                count + encoder.count(text.get(at..).unwrap_or_default())
-            })
-        };
+        let work = || count_text(kind, text, &rules.allowed);
         Ok(if text.len() >= RELEASE_ENCODING {
             py.detach(work)
         } else {

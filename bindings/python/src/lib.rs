@@ -10,12 +10,14 @@
     reason = "arguments of Python functions are values; strings are short"
 )]
 
+mod batch;
 mod convert;
 mod document;
 mod encoding;
 mod error;
 mod event;
 mod finding;
+mod ids;
 mod input;
 mod json;
 mod message;
@@ -33,6 +35,10 @@ use pyo3::prelude::*;
 /// The extension module.
 #[pymodule(gil_used = false)]
 mod _openchatml {
+    #[pymodule_export]
+    use crate::batch::{
+        Exported, convert_array, count_array, decode_array, encode_array, parse_array,
+    };
     #[pymodule_export]
     use crate::convert::{Converted, LossItem, convert};
     #[pymodule_export]

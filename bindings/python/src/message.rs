@@ -307,4 +307,21 @@ impl Message {
     pub(crate) fn reason(&self) -> Option<&str> {
         self.hidden.as_deref()
     }
+
+    /// The words of a table: role, name, channel, recipient, content type, id of the call, end.
+    pub(crate) fn words(&self) -> [Option<&str>; 7] {
+        [
+            self.role.as_deref(),
+            self.name.as_deref(),
+            self.channel.as_deref(),
+            self.recipient.as_deref(),
+            self.content_type.as_deref(),
+            self.call_id.as_deref(),
+            self.end.as_deref(),
+        ]
+    }
+
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.complete
+    }
 }

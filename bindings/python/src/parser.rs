@@ -9,7 +9,7 @@ use openchatml::harmony::{End, Event, HarmonyReadOptions, IdStream, MessageHeade
 use openchatml::limits::MAX_DIAGNOSTICS;
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 use crate::finding::Finding;
 use crate::input;
@@ -62,6 +62,28 @@ struct Inner {
     ends: Vec<(&'static str, bool)>,
     diagnostics: Vec<Diagnostic>,
     failure: Option<Box<Diagnostic>>,
+    /// The words of the header as Python has them.
+    words: Words,
+}
+
+/// Words that are asked for after each id, made once for each message.
+#[derive(Default)]
+struct Words {
+    channel: Option<Py<PyString>>,
+    recipient: Option<Py<PyString>>,
+    content_type: Option<Py<PyString>>,
+}
+
+/// A word as Python has it. A string is unknown to the garbage collector, so that making it while
+/// the parser is locked runs no code of the caller.
+fn word(
+    py: Python<'_>,
+    word: Option<&str>,
+    made: &mut Option<Py<PyString>>,
+) -> Option<Py<PyString>> {
+    let word = word?;
+    let made = made.get_or_insert_with(|| PyString::new(py, word).unbind());
+    Some(made.clone_ref(py))
 }
 
 impl Inner {
@@ -85,6 +107,7 @@ impl Inner {
             ends: Vec::new(),
             diagnostics: Vec::new(),
             failure: None,
+            words: Words::default(),
         }
     }
 }
@@ -221,6 +244,7 @@ fn feed(inner: &mut Inner, id: u32, strict: bool) {
         ends,
         diagnostics,
         failure,
+        words,
     } = inner;
     tokens.push(id);
     match id {
@@ -245,6 +269,9 @@ fn feed(inner: &mut Inner, id: u32, strict: bool) {
     stream.push_harmony(id, &mut |event: Event<'_>| sink.take(event));
     if messages.len() != count || content.len() < *before {
         *before = 0;
+    }
+    if *state != State::Content || *before == 0 {
+        *words = Words::default();
     }
     *has_delta = *state == State::Content && content.len() > *before;
 }
@@ -333,6 +360,7 @@ impl HarmonyParser {
                     ends,
                     diagnostics,
                     failure,
+                    words,
                     tokens: _,
                 } = &mut *inner;
                 let stream = std::mem::replace(stream, fresh);
@@ -351,6 +379,7 @@ impl HarmonyParser {
                     strict: strict && in_header,
                 };
                 stream.finish(&mut |event: Event<'_>| sink.take(event));
+                *words = Words::default();
                 *next_role = None;
                 *state = State::ExpectStart;
                 *before = 0;
@@ -372,34 +401,46 @@ impl HarmonyParser {
 
     /// The text that the last id completed; `None` if there is none.
     #[getter]
-    fn last_content_delta<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> Option<Bound<'py, pyo3::types::PyString>> {
+    fn last_content_delta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         let inner = self.lock(py);
         if !inner.has_delta {
             return None;
         }
         let delta = inner.content.get(inner.before..)?;
-        Some(pyo3::types::PyString::new(py, delta))
+        Some(PyString::new(py, delta))
     }
 
     /// The recipient of the current message.
     #[getter]
-    fn current_recipient(&self, py: Python<'_>) -> Option<String> {
-        self.lock(py).header.recipient.clone()
+    fn current_recipient(&self, py: Python<'_>) -> Option<Py<PyString>> {
+        let inner = &mut *self.lock(py);
+        word(
+            py,
+            inner.header.recipient.as_deref(),
+            &mut inner.words.recipient,
+        )
     }
 
     /// The channel of the current message.
     #[getter]
-    fn current_channel(&self, py: Python<'_>) -> Option<String> {
-        self.lock(py).header.channel.clone()
+    fn current_channel(&self, py: Python<'_>) -> Option<Py<PyString>> {
+        let inner = &mut *self.lock(py);
+        word(
+            py,
+            inner.header.channel.as_deref(),
+            &mut inner.words.channel,
+        )
     }
 
     /// The content type of the current message.
     #[getter]
-    fn current_content_type(&self, py: Python<'_>) -> Option<String> {
-        self.lock(py).header.content_type.clone()
+    fn current_content_type(&self, py: Python<'_>) -> Option<Py<PyString>> {
+        let inner = &mut *self.lock(py);
+        word(
+            py,
+            inner.header.content_type.as_deref(),
+            &mut inner.words.content_type,
+        )
     }
 
     /// The role of the current message, or the one that is implied for the next.

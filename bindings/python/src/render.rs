@@ -5,10 +5,11 @@ use openchatml::harmony::{
     RendererCompat, ToolNamespace,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Value, json};
 
 use crate::error;
+use crate::ids;
 use crate::input;
 use crate::json;
 
@@ -138,19 +139,21 @@ pub(crate) fn render(
 /// Renders a conversation to ids of `o200k_harmony`.
 #[pyfunction]
 #[pyo3(signature = (conversation, *, form=None, next_role=None, training=false, reasoning=None, compat=None))]
-pub(crate) fn render_ids(
-    py: Python<'_>,
-    conversation: &Bound<'_, PyAny>,
+pub(crate) fn render_ids<'py>(
+    py: Python<'py>,
+    conversation: &Bound<'py, PyAny>,
     form: Option<&str>,
-    next_role: Option<&Bound<'_, PyAny>>,
+    next_role: Option<&Bound<'py, PyAny>>,
     training: bool,
     reasoning: Option<&str>,
     compat: Option<&str>,
-) -> PyResult<Vec<u32>> {
+) -> PyResult<Bound<'py, PyList>> {
     let how = how(py, next_role, training, reasoning, compat, false)?;
     let conversation = self::conversation(py, conversation, form)?;
-    py.detach(|| Renderer::new().ids(&conversation, how.form, &how.options))
-        .map_err(|failure| refused(py, &failure))
+    let ids = py
+        .detach(|| Renderer::new().ids(&conversation, how.form, &how.options))
+        .map_err(|failure| refused(py, &failure))?;
+    ids::list(py, &ids)
 }
 
 /// Renders one message of a conversation to ids, as openai-harmony does.

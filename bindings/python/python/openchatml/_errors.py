@@ -31,6 +31,9 @@ class UnknownTokenError(OpenChatMLError, KeyError):
 class HarmonyError(OpenChatMLError, RuntimeError):
     """An error of `openchatml.compat.openai_harmony`."""
 
+    #: The messages that were read before, where a completion was read.
+    messages: list = []
+
 
 def _parse_again(source, named):
     from openchatml import parse

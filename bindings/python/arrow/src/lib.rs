@@ -1,0 +1,107 @@
+//! Arrow data in and out of Python, by the Arrow C interface in capsules.
+//!
+//! A producer has `__arrow_c_array__` (two capsules: schema and array) or `__arrow_c_stream__` (one
+//! capsule). No package of Python is needed. This crate is the only one of the bindings with
+//! unsafe code: it reads the pointers of capsules.
+#![warn(missing_docs)]
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// Returns the arrays of an object with the Arrow C interface; `None` for other objects.
+///
+/// A stream of record batches gives a struct array for each batch.
+///
+/// # Errors
+/// Raises what the producer raises, and `ValueError` for data that is not valid.
+pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
+    if object.hasattr("__arrow_c_array__")? {
+        let capsules = object.call_method0("__arrow_c_array__")?;
+        let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
+        return Ok(Some(vec![import_array(&schema, &array)?]));
+    }
+    if object.hasattr("__arrow_c_stream__")? {
+        let capsule = object.call_method0("__arrow_c_stream__")?;
+        return import_stream(capsule.cast::<PyCapsule>()?).map(Some);
+    }
+    Ok(None)
+}
+
+fn invalid(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("invalid Arrow data: {error}"))
+}
+
+/// The checked pointer of a capsule with this name.
+fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T>> {
+    // Raises for another name.
+    Ok(capsule.pointer_checked(Some(name))?.cast())
+}
+
+#[expect(unsafe_code, reason = "capsules hold pointers")]
+fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayRef> {
+    let schema = pointer::<FFI_ArrowSchema>(schema, SCHEMA)?;
+    let array = pointer::<FFI_ArrowArray>(array, ARRAY)?;
+    // SAFETY: the names of the capsules say what they point to, and the interface says that it is
+    // valid and may be moved out once. `from_raw` leaves a released structure, which the capsule
+    // then does not release again.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.as_ptr());
+        from_ffi(array, schema.as_ref())
+    };
+    let data = data.map_err(invalid)?;
+    data.validate_full().map_err(invalid)?;
+    Ok(make_array(data))
+}
+
+#[expect(unsafe_code, reason = "capsules hold pointers")]
+fn import_stream(stream: &Bound<'_, PyCapsule>) -> PyResult<Vec<ArrayRef>> {
+    let stream = pointer::<FFI_ArrowArrayStream>(stream, STREAM)?;
+    // SAFETY: as above, for the structure of a stream.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    let reader = reader.map_err(invalid)?;
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for batch in reader {
+        let batch = StructArray::from(batch.map_err(invalid)?);
+        batch.to_data().validate_full().map_err(invalid)?;
+        arrays.push(Arc::new(batch));
+    }
+    Ok(arrays)
+}
+
+/// Returns the capsules of an array: its schema and its data.
+///
+/// # Errors
+/// Raises `ValueError` for a type without a form in the C interface.
+pub fn export<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let (array, schema) = to_ffi(&array.to_data()).map_err(invalid)?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+    Ok((schema, array))
+}
+
+/// Returns the capsule of a stream of one record batch, whose columns are the fields of `array`.
+///
+/// # Errors
+/// Raises what making the capsule raises.
+pub fn export_stream(py: Python<'_>, array: StructArray) -> PyResult<Bound<'_, PyCapsule>> {
+    let batch = arrow_array::RecordBatch::from(array);
+    let schema = batch.schema();
+    let batches = arrow_array::RecordBatchIterator::new([Ok(batch)], schema);
+    let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+    PyCapsule::new_with_value(py, stream, STREAM)
+}

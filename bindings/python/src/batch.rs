@@ -1,0 +1,415 @@
+//! Many texts at once, as Arrow arrays in and out.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    BooleanBuilder, LargeListBuilder, LargeStringBuilder, ListBuilder, StringBuilder,
+    StructBuilder, UInt32Builder, UInt64Builder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_schema::{DataType, Field, Fields};
+use logue_o200k::SpecialSet;
+use openchatml::Dialect;
+use openchatml::harmony::HarmonyReadOptions;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::convert::convert_text;
+use crate::document::read_contents;
+use crate::encoding::{count_text, encode_text, parallel};
+use crate::error;
+use crate::input;
+use crate::special::Kind;
+
+/// An Arrow array, for any package that has the Arrow C interface.
+#[pyclass(frozen, module = "openchatml", name = "ArrowArray")]
+pub(crate) struct Exported(ArrayRef);
+
+#[pymethods]
+impl Exported {
+    /// The capsules of the array. A requested schema is not honoured, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        is_capsule(requested_schema)?;
+        openchatml_arrow::export(py, &*self.0)
+    }
+
+    /// The capsule of a stream of one batch; only for arrays with columns.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        is_capsule(requested_schema)?;
+        let Some(columns) = self.0.as_struct_opt() else {
+            return Err(PyTypeError::new_err("only an array of structs is a table"));
+        };
+        openchatml_arrow::export_stream(py, columns.clone())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ArrowArray {}: {} rows>", self.0.data_type(), self.0.len())
+    }
+}
+
+/// A requested schema is a capsule or absent.
+fn is_capsule(requested_schema: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if let Some(schema) = requested_schema {
+        schema.cast::<PyCapsule>()?;
+    }
+    Ok(())
+}
+
+/// The arrays of texts: an array, or the only column or the column `text` of a table.
+struct Texts(Vec<ArrayRef>);
+
+impl Texts {
+    fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Some(arrays) = openchatml_arrow::import(object)? else {
+            let texts: Vec<Option<String>> = object.extract().map_err(|_| {
+                PyTypeError::new_err("expected an Arrow array of strings, or a list of str")
+            })?;
+            let array = arrow_array::LargeStringArray::from(texts);
+            return Ok(Self(vec![Arc::new(array)]));
+        };
+        let texts = arrays
+            .into_iter()
+            .map(|array| column(array, &["text"], is_text));
+        texts.collect::<PyResult<_>>().map(Self)
+    }
+
+    /// Every text; a null is `None`.
+    fn all(&self) -> Vec<Option<&str>> {
+        let mut out = Vec::new();
+        for array in &self.0 {
+            match array.data_type() {
+                DataType::Utf8 => out.extend(array.as_string::<i32>().iter()),
+                DataType::LargeUtf8 => out.extend(array.as_string::<i64>().iter()),
+                _ => out.extend(array.as_string_view().iter()),
+            }
+        }
+        out
+    }
+}
+
+const fn is_text(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+/// The array itself, or the column of a struct array.
+fn column(array: ArrayRef, wanted: &[&str], fits: fn(&DataType) -> bool) -> PyResult<ArrayRef> {
+    if fits(array.data_type()) {
+        return Ok(array);
+    }
+    if let Some(table) = array.as_struct_opt() {
+        let named = wanted.iter().find_map(|name| table.column_by_name(name));
+        let only = (table.num_columns() == 1).then(|| table.column(0));
+        if let Some(column) = named.or(only).filter(|column| fits(column.data_type())) {
+            return Ok(Arc::clone(column));
+        }
+    }
+    let message = format!(
+        "an Arrow array of {} is not an array of texts or ids",
+        array.data_type()
+    );
+    Err(PyTypeError::new_err(message))
+}
+
+fn threads(number: Option<usize>) -> usize {
+    number.unwrap_or(usize::MAX)
+}
+
+fn kind(py: Python<'_>, name: &str) -> PyResult<Kind> {
+    Kind::parse(name).ok_or_else(|| {
+        let message = format!("unknown encoding `{name}`; known are o200k_base, o200k_harmony");
+        error::invalid(py, &message)
+    })
+}
+
+/// Encodes texts to a list of ids for each.
+#[pyfunction]
+#[pyo3(signature = (texts, encoding="o200k_harmony", *, allow_specials=false, num_threads=None))]
+pub(crate) fn encode_array(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    encoding: &str,
+    allow_specials: bool,
+    num_threads: Option<usize>,
+) -> PyResult<Exported> {
+    let kind = kind(py, encoding)?;
+    let allowed = if allow_specials {
+        kind.specials()
+    } else {
+        SpecialSet::NONE
+    };
+    let texts = Texts::import(texts)?;
+    Ok(py.detach(|| {
+        let ids = parallel(&texts.all(), threads(num_threads), |text| {
+            text.map(|text| encode_text(kind, text, &allowed))
+        });
+        let mut out = LargeListBuilder::new(UInt32Builder::new())
+            .with_field(Field::new_list_field(DataType::UInt32, false));
+        for ids in &ids {
+            if let Some(ids) = ids {
+                out.values().append_slice(ids);
+            }
+            out.append(ids.is_some());
+        }
+        Exported(Arc::new(out.finish()))
+    }))
+}
+
+/// Counts the tokens of each text.
+#[pyfunction]
+#[pyo3(signature = (texts, encoding="o200k_harmony", *, allow_specials=false, num_threads=None))]
+pub(crate) fn count_array(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    encoding: &str,
+    allow_specials: bool,
+    num_threads: Option<usize>,
+) -> PyResult<Exported> {
+    let kind = kind(py, encoding)?;
+    let allowed = if allow_specials {
+        kind.specials()
+    } else {
+        SpecialSet::NONE
+    };
+    let texts = Texts::import(texts)?;
+    Ok(py.detach(|| {
+        let counts = parallel(&texts.all(), threads(num_threads), |text| {
+            text.map(|text| count_text(kind, text, &allowed) as u64)
+        });
+        Exported(Arc::new(arrow_array::UInt64Array::from(counts)))
+    }))
+}
+
+fn is_list(kind: &DataType) -> bool {
+    let is_id = |field: &Field| {
+        matches!(
+            field.data_type(),
+            DataType::UInt32 | DataType::Int32 | DataType::Int64 | DataType::UInt64
+        )
+    };
+    match kind {
+        DataType::List(field) | DataType::LargeList(field) => is_id(field),
+        _ => false,
+    }
+}
+
+/// The ids of an array; an id that is none is `u32::MAX`, which is not in the vocabulary.
+fn ids_of(array: &dyn Array) -> Vec<u32> {
+    const NONE: u32 = u32::MAX;
+    match array.data_type() {
+        DataType::UInt32 => {
+            let ids = array.as_primitive::<UInt32Type>().iter();
+            ids.map(|id| id.unwrap_or(NONE)).collect()
+        }
+        DataType::Int32 => {
+            let ids = array.as_primitive::<Int32Type>().iter();
+            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
+                .collect()
+        }
+        DataType::Int64 => {
+            let ids = array.as_primitive::<Int64Type>().iter();
+            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
+                .collect()
+        }
+        _ => {
+            let ids = array.as_primitive::<UInt64Type>().iter();
+            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
+                .collect()
+        }
+    }
+}
+
+/// Decodes lists of ids; invalid UTF-8 and unknown ids are U+FFFD.
+#[pyfunction]
+#[pyo3(signature = (ids, encoding="o200k_harmony", *, num_threads=None))]
+pub(crate) fn decode_array(
+    py: Python<'_>,
+    ids: &Bound<'_, PyAny>,
+    encoding: &str,
+    num_threads: Option<usize>,
+) -> PyResult<Exported> {
+    let kind = kind(py, encoding)?;
+    let arrays = openchatml_arrow::import(ids)?
+        .ok_or_else(|| PyTypeError::new_err("expected an Arrow array of lists of ids"))?;
+    let arrays = arrays
+        .into_iter()
+        .map(|array| column(array, &["input_ids", "ids"], is_list))
+        .collect::<PyResult<Vec<_>>>()?;
+    Ok(py.detach(|| {
+        let mut rows: Vec<Option<ArrayRef>> = Vec::new();
+        for array in &arrays {
+            match array.data_type() {
+                DataType::List(_) => rows.extend(array.as_list::<i32>().iter()),
+                _ => rows.extend(array.as_list::<i64>().iter()),
+            }
+        }
+        let texts = parallel(&rows, threads(num_threads), |row| {
+            row.as_ref().map(|row| {
+                let mut bytes = Vec::new();
+                for id in ids_of(row) {
+                    let token = kind.bytes(id).unwrap_or("\u{FFFD}".as_bytes());
+                    bytes.extend_from_slice(token);
+                }
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        Exported(Arc::new(arrow_array::LargeStringArray::from(texts)))
+    }))
+}
+
+/// The fields of a message.
+fn message_fields() -> Fields {
+    let text = |name: &str, nullable| Field::new(name, DataType::LargeUtf8, nullable);
+    let word = |name: &str| Field::new(name, DataType::Utf8, true);
+    Fields::from(vec![
+        word("role"),
+        word("name"),
+        word("channel"),
+        word("recipient"),
+        word("content_type"),
+        word("call_id"),
+        text("text", false),
+        word("end"),
+        Field::new("complete", DataType::Boolean, false),
+        Field::new("visible", DataType::Boolean, false),
+    ])
+}
+
+/// Reads conversations to the columns `messages` and `diagnostics`.
+#[pyfunction]
+#[pyo3(signature = (texts, dialect=None, *, start_role=None, tools=Vec::new(), num_threads=None))]
+pub(crate) fn parse_array(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    dialect: Option<&str>,
+    start_role: Option<&Bound<'_, PyAny>>,
+    tools: Vec<String>,
+    num_threads: Option<usize>,
+) -> PyResult<Exported> {
+    let dialect: Option<Dialect> = input::dialect(py, dialect)?;
+    let options = HarmonyReadOptions::default()
+        .with_start_role(input::role(start_role)?)
+        .with_tools(tools);
+    let texts = Texts::import(texts)?;
+    Ok(py.detach(|| {
+        let read = parallel(&texts.all(), threads(num_threads), |text| {
+            text.map(|text| read_contents(text.as_bytes(), dialect, &options))
+        });
+        let messages = StructBuilder::from_fields(message_fields(), 0);
+        let mut messages = LargeListBuilder::new(messages);
+        let mut codes = ListBuilder::new(StringBuilder::new());
+        for row in &read {
+            for message in row.iter().flat_map(|(messages, _)| messages) {
+                let row = messages.values();
+                for (index, word) in message.words().into_iter().enumerate() {
+                    // The text is the seventh field.
+                    let index = if index < 6 { index } else { index + 1 };
+                    if let Some(field) = row.field_builder::<StringBuilder>(index) {
+                        field.append_option(word);
+                    }
+                }
+                if let Some(field) = row.field_builder::<LargeStringBuilder>(6) {
+                    field.append_value(message.body());
+                }
+                if let Some(field) = row.field_builder::<BooleanBuilder>(8) {
+                    field.append_value(message.is_complete());
+                }
+                if let Some(field) = row.field_builder::<BooleanBuilder>(9) {
+                    field.append_value(!message.is_hidden());
+                }
+                row.append(true);
+            }
+            for code in row.iter().flat_map(|(_, codes)| codes) {
+                codes.values().append_value(code.as_str());
+            }
+            messages.append(row.is_some());
+            codes.append(row.is_some());
+        }
+        table(vec![
+            ("messages", Arc::new(messages.finish())),
+            ("diagnostics", Arc::new(codes.finish())),
+        ])
+    }))
+}
+
+/// Converts conversations to the columns `text`, `losses` and `error`.
+#[pyfunction]
+#[pyo3(signature = (texts, to, *, dialect=None, thinking=false, num_threads=None))]
+pub(crate) fn convert_array(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    to: &str,
+    dialect: Option<&str>,
+    thinking: bool,
+    num_threads: Option<usize>,
+) -> PyResult<Exported> {
+    let how = crate::convert::How::new(py, to, dialect, None, thinking, true)?;
+    let texts = Texts::import(texts)?;
+    Ok(py.detach(|| {
+        let written = parallel(&texts.all(), threads(num_threads), |text| {
+            text.map(|text| convert_text(text.as_bytes(), &how))
+        });
+        let mut text = LargeStringBuilder::new();
+        let mut errors = StringBuilder::new();
+        let mut losses = ListBuilder::new(StringBuilder::new());
+        let mut count = UInt64Builder::new();
+        for row in &written {
+            match row {
+                None => {
+                    text.append_null();
+                    errors.append_null();
+                    losses.append(false);
+                    count.append_null();
+                }
+                Some(Ok(row)) => {
+                    text.append_value(&row.text);
+                    errors.append_null();
+                    for loss in &row.losses {
+                        losses.values().append_value(loss.kind.as_str());
+                    }
+                    losses.append(true);
+                    count.append_value(row.diagnostics as u64);
+                }
+                Some(Err(error)) => {
+                    text.append_null();
+                    errors.append_value(error);
+                    losses.append(true);
+                    count.append_null();
+                }
+            }
+        }
+        table(vec![
+            ("text", Arc::new(text.finish())),
+            ("losses", Arc::new(losses.finish())),
+            ("diagnostics", Arc::new(count.finish())),
+            ("error", Arc::new(errors.finish())),
+        ])
+    }))
+}
+
+fn table(columns: Vec<(&str, ArrayRef)>) -> Exported {
+    let columns = columns.into_iter().map(|(name, column)| {
+        let field = Field::new(name, column.data_type().clone(), true);
+        (Arc::new(field), column)
+    });
+    Exported(Arc::new(StructArray::from(columns.collect::<Vec<_>>())))
+}
