@@ -34,6 +34,14 @@ impl TokenLogprob {
         }
     }
 
+    /// Returns the token with a part of its bytes.
+    pub(crate) fn with_bytes(&self, bytes: &[u8]) -> Self {
+        Self {
+            token: ScoredToken::new(bytes, Some(self.token.logprob)),
+            alternatives: self.alternatives.clone(),
+        }
+    }
+
     /// Sets the most likely tokens, in any order.
     #[must_use]
     pub fn with_alternatives(mut self, mut alternatives: Vec<ScoredToken>) -> Self {

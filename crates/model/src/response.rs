@@ -15,7 +15,8 @@ pub enum ModelEvent {
     Text(String),
     /// The tokens of the next [`Text`](Self::Text), if the request asks for them.
     ///
-    /// Text of a repaired part has none.
+    /// Text of a repaired part has none. Tokens before [`TextEnd`](Self::TextEnd) belong to the end of
+    /// the text before it.
     TextLogprobs(Vec<TokenLogprob>),
     /// The next piece of reasoning, which must not be shown to a user.
     Reasoning(String),

@@ -166,11 +166,18 @@ fn tokens_of(text: &str, events: Vec<ModelEvent>) -> Vec<TokenLogprob> {
     let Some(start) = memchr::memmem::find(&bytes, text.as_bytes()) else {
         return Vec::new();
     };
+    let end = start + text.len();
     let mut at = 0;
-    let within = tokens.into_iter().filter(|token| {
-        let own = at;
-        at += token.token.bytes.len();
-        own >= start && at <= start + text.len()
+    // A token that continues outside the text has the bytes of the text.
+    let within = tokens.into_iter().filter_map(|token| {
+        let (from, to) = (at, at + token.token.bytes.len());
+        at = to;
+        if start <= from && to <= end {
+            return Some(token);
+        }
+        let own = start.max(from).checked_sub(from)?..end.min(to).checked_sub(from)?;
+        let own = token.token.bytes.get(own).filter(|own| !own.is_empty())?;
+        Some(token.with_bytes(own))
     });
     within.collect()
 }

@@ -212,7 +212,12 @@ impl Exchange<'_> {
                 ModelEvent::TextLogprobs(tokens) => return logprobs.extend(tokens),
                 ModelEvent::TextEnd => {
                     has_ended = true;
-                    return;
+                    let tokens = std::mem::take(&mut logprobs);
+                    if tokens.is_empty() {
+                        return;
+                    }
+                    // The last token continues after the text.
+                    Part::Text(String::new(), tokens)
                 }
                 ModelEvent::Text(text) => {
                     if std::mem::take(&mut has_ended) && reported.text == Position::Within {

@@ -34,10 +34,10 @@ fn text_of(tokens: &[Value]) -> String {
         last = own;
         let top = token["top_logprobs"].as_array().unwrap();
         assert_eq!(top.len(), 2, "{token}");
-        assert_eq!(
-            (&top[0]["token"], &top[0]["logprob"]),
-            (&token["token"], &token["logprob"])
-        );
+        // An alternative is a whole token, also where the text has a part of it.
+        assert_eq!(top[0]["logprob"], token["logprob"]);
+        let whole = top[0]["token"].as_str().unwrap();
+        assert!(whole.contains(token["token"].as_str().unwrap()), "{token}");
         assert_eq!(top[1]["token"], "?");
         let own: Vec<u8> = serde_json::from_value(token["bytes"].clone()).unwrap();
         bytes.extend(own);
@@ -139,6 +139,71 @@ fn hidden_and_repaired_tokens_are_left_out() {
     }
 }
 
+/// Pieces of which some contain text and a control token, or a part of one.
+const MIXED: [&[&str]; 5] = [
+    &[
+        "<|channel|>analysis<|message|>Se",
+        "cret.<|end|><|start|>assistant<|channel|>final<|message|>It",
+        " shines.<|return|>",
+    ],
+    &[
+        "<|channel|>final<|mess",
+        "age|>It",
+        " shines.<|",
+        "return|>",
+    ],
+    &[
+        "<|channel|>final<|message|>",
+        "It",
+        " shi",
+        "nes.<|return|>",
+    ],
+    &[
+        "<|channel|>commentary<|message|>It",
+        " shines.<|e",
+        "nd|><|start|>assistant<|channel|>analysis<|message|>Secret.<|return|>",
+    ],
+    &["<|channel|>final<|message|>It shines.<|return|>"],
+];
+
+#[test]
+fn a_token_with_a_marker_has_the_bytes_of_its_text() {
+    for pieces in MIXED {
+        for delivery in [Delivery::Whole, Delivery::Random(5)] {
+            let own = pieces.iter().map(|piece| (Vec::new(), (*piece).to_owned()));
+            let completion = Completion::new(Wire::Plain, own.collect()).with_logprobs();
+            let reply = move |_: &_| Reply::Completion(completion.clone());
+            let model = ModelServer::start_by(reply, delivery).unwrap();
+            let settings = "[model.harmony]\nserver = \"plain\"\n";
+            let folder = folder(&[("logue.toml", settings)]);
+            let served = gateway(folder.path(), &model.base_url(), &[]);
+            let request = asked(&json!({"include_reasoning": false}));
+            let whole = served.post(PATH, &request).json();
+            let choice = &whole["choices"][0];
+            assert_eq!(choice["message"]["content"], "It shines.", "{pieces:?}");
+            let mut streamed = request.clone();
+            streamed["stream"] = json!(true);
+            let chunks = chunks(&served.post(PATH, &streamed).text);
+            let streamed = chunks
+                .iter()
+                .filter_map(|chunk| chunk["choices"][0]["logprobs"]["content"].as_array());
+            let streamed: Vec<Value> = streamed.flatten().cloned().collect();
+            let listed = choice["logprobs"]["content"].as_array();
+            assert_eq!(Some(&streamed), listed, "{pieces:?}");
+            let tokens: String = streamed
+                .iter()
+                .map(|own| own["token"].as_str().unwrap())
+                .collect();
+            let bytes = streamed
+                .iter()
+                .flat_map(|own| serde_json::from_value::<Vec<u8>>(own["bytes"].clone()).unwrap());
+            let bytes: Vec<u8> = bytes.collect();
+            assert_eq!(bytes, b"It shines.", "{pieces:?} {streamed:?}");
+            assert_eq!(tokens, "It shines.", "{pieces:?}");
+        }
+    }
+}
+
 #[test]
 fn a_first_answer_that_violates_its_schema_leaves_no_tokens() {
     let model = ModelServer::start_by(
@@ -161,10 +226,7 @@ fn a_first_answer_that_violates_its_schema_leaves_no_tokens() {
     let format = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
     let tokens = tokens(&served, &asked(&json!({ "response_format": format })));
     let text = text_of(&tokens);
-    assert!(
-        text.starts_with("{\"a") && !text.contains("first") && !text.contains('`'),
-        "{text}"
-    );
+    assert_eq!(text, "{\"a\": 1}");
 }
 
 #[test]

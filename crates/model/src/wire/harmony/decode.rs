@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::completion::CompletionPiece;
 use super::logprobs::TokenQueue;
-use super::scan::{ControlScanner, TextPiece};
+use super::scan::{ControlScanner, TextPiece, control_text, is_control_text, split_controls};
 use crate::stream::{Decoder, incomplete, interrupted};
 use crate::{
     Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse, ProviderError,
@@ -188,15 +188,31 @@ impl HarmonyDecoder {
         events: &mut (dyn FnMut(ModelEvent) + Send),
     ) {
         let pieces: String = logprobs.iter().map(|own| own.token.text.as_str()).collect();
-        if pieces != text {
+        // The text of a server may end before its last token, in which it stops.
+        if !pieces.starts_with(text) {
             self.response.tokens.clear();
             return self.text(text, events);
         }
+        let mut left = text;
         for logprob in logprobs {
-            let piece = logprob.token.text.clone();
-            self.response.expect(Some(logprob));
-            self.text(&piece, events);
+            let length = logprob.token.text.len().min(left.len());
+            let Some((own, next)) = left.split_at_checked(length) else {
+                break;
+            };
+            left = next;
+            let is_whole = own == logprob.token.text && !own.contains('<');
+            for part in split_controls(own) {
+                if is_whole {
+                    self.response.expect(Some(logprob.clone()));
+                } else if !is_control_text(part) {
+                    let token = logprob.with_bytes(part.as_bytes());
+                    self.response.expect(Some(token));
+                }
+                self.text(part, events);
+            }
         }
+        // A malformed boundary leaves text without tokens.
+        self.text(left, events);
     }
 
     fn text(&mut self, text: &str, events: &mut (dyn FnMut(ModelEvent) + Send)) {
@@ -228,7 +244,10 @@ fn feed(
         TextPiece::Control(id) => {
             stream.push(id, |_| None, &mut sink);
             response.markers.has_control = true;
-            response.tokens.clear();
+            match control_text(id) {
+                Some(control) => response.tokens.pass(control),
+                None => response.tokens.clear(),
+            }
         }
     }
 }
@@ -383,9 +402,15 @@ impl HarmonyResponse {
 
     fn end(&mut self, end: End, events: &mut (dyn FnMut(ModelEvent) + Send)) {
         self.is_over |= matches!(end, End::Return | End::Call);
-        let Some(current) = self.current.take() else {
+        let partial = self.tokens.take_partial();
+        let Some(mut current) = self.current.take() else {
             return;
         };
+        match (current.kind, partial) {
+            (MessageKind::Text, Some(token)) => events(ModelEvent::TextLogprobs(vec![token])),
+            (MessageKind::Preamble, Some(token)) => current.logprobs.push(token),
+            _ => {}
+        }
         match current.kind {
             // A truncated call never runs; its text is kept.
             MessageKind::Call if end.is_stop() => self.call(current),

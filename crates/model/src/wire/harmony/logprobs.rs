@@ -92,7 +92,8 @@ fn named(token: &str, logprob: Option<f64>) -> ScoredToken {
 ///
 /// The parser may retain text, for example the first bytes of a character. A token belongs to a
 /// piece of text if its bytes are those of the piece. Tokens of headers, and those whose text the
-/// parser has repaired, belong to none.
+/// parser has repaired, belong to none. A token that contains a control token belongs to the text before
+/// and after it with the bytes of that text.
 #[derive(Debug, Default)]
 pub(super) struct TokenQueue {
     /// The tokens since the last control token.
@@ -108,6 +109,34 @@ impl TokenQueue {
     pub(super) fn push(&mut self, token: TokenLogprob) {
         if !self.is_lost {
             self.waiting.push_back(token);
+        }
+    }
+
+    /// Returns the first token with the bytes that are assigned, after which no text follows.
+    pub(super) fn take_partial(&mut self) -> Option<TokenLogprob> {
+        let assigned = std::mem::take(&mut self.assigned);
+        let front = self.waiting.front_mut().filter(|_| assigned > 0)?;
+        let (own, left) = front.token.bytes.split_at_checked(assigned)?;
+        let (own, left) = (front.with_bytes(own), front.with_bytes(left));
+        *front = left;
+        Some(own)
+    }
+
+    /// Drops the tokens up to the end of a control token, within which the last one may continue.
+    pub(super) fn pass(&mut self, control: &str) {
+        let tokens = self.waiting.iter().flat_map(|own| &own.token.bytes);
+        let bytes: Vec<u8> = tokens.copied().collect();
+        let at = bytes
+            .windows(control.len().max(1))
+            .position(|own| own == control.as_bytes());
+        let left = at.map_or(0, |at| bytes.len() - at - control.len());
+        let last = self.waiting.pop_back();
+        self.clear();
+        if let Some(last) = last
+            && let Some(from) = last.token.bytes.len().checked_sub(left)
+            && let Some(own) = last.token.bytes.get(from..).filter(|own| !own.is_empty())
+        {
+            self.waiting.push_back(last.with_bytes(own));
         }
     }
 

@@ -63,6 +63,37 @@ impl ControlScanner {
     }
 }
 
+/// Splits a text before and after each complete control token.
+pub(super) fn split_controls(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut left, mut search) = (text, 0);
+    while let Some(at) = left.get(search..).and_then(|own| own.find('<')) {
+        let at = search + at;
+        let (before, remaining) = left.split_at(at);
+        let token = controls().find(|(token, _)| remaining.starts_with(token));
+        let Some((token, _)) = token else {
+            search = at + 1;
+            continue;
+        };
+        let (token, after) = remaining.split_at(token.len());
+        parts.extend([before, token]);
+        (left, search) = (after, 0);
+    }
+    parts.push(left);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Returns the text of a control token, if it has one.
+pub(super) fn control_text(id: u32) -> Option<&'static str> {
+    controls().find(|(_, own)| *own == id).map(|(text, _)| text)
+}
+
+/// Returns whether a text is one control token.
+pub(super) fn is_control_text(text: &str) -> bool {
+    controls().any(|(token, _)| token == text)
+}
+
 fn emit_text(text: Option<&str>, emit: &mut impl FnMut(TextPiece<'_>)) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         emit(TextPiece::Text(text));
