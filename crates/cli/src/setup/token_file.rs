@@ -16,9 +16,20 @@ use crate::setup::environment::{file_owners, state_folder};
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The access tokens in the user's state directory.
+///
+/// The first token creates the file, and no command removes it: an empty list records that tokens have
+/// existed, so that servers require one.
 pub(crate) struct TokenFile {
     path: PathBuf,
-    read: Mutex<Option<(Instant, Vec<AccessToken>)>>,
+    read: Mutex<Option<FileRead>>,
+}
+
+/// The content of the file at a time.
+struct FileRead {
+    at: Instant,
+    tokens: Vec<AccessToken>,
+    /// Whether the file exists and could be read.
+    has_file: bool,
 }
 
 impl TokenFile {
@@ -34,8 +45,17 @@ impl TokenFile {
         })
     }
 
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads the tokens; a missing file has none.
     pub(crate) fn load(&self) -> Result<Vec<AccessToken>, CliError> {
+        Ok(self.load_file()?.unwrap_or_default())
+    }
+
+    fn load_file(&self) -> Result<Option<Vec<AccessToken>>, CliError> {
         let failed = |error: &dyn std::fmt::Display| {
             CliError::user(
                 "E-CONFIG-INVALID",
@@ -45,13 +65,14 @@ impl TokenFile {
         };
         // The file that was checked is the one that is read.
         let mut file = match file_owners().open_linked(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| failed(&error))?,
         };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
             .map_err(|error| failed(&error))?;
-        serde_json::from_slice(&bytes).map_err(|error| failed(&error))
+        let tokens = serde_json::from_slice(&bytes).map_err(|error| failed(&error))?;
+        Ok(Some(tokens))
     }
 
     /// Changes the tokens, while no other command does.
@@ -96,21 +117,37 @@ fn private_file(path: &Path, is_emptied: bool) -> io::Result<fs::File> {
     options.open(path)
 }
 
-impl AccessTokens for TokenFile {
-    fn tokens(&self) -> Vec<AccessToken> {
+impl TokenFile {
+    /// Returns what `value` reads of the file, which is not read more often than the interval.
+    fn current<T>(&self, value: impl FnOnce(&FileRead) -> T) -> T {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, tokens)) = &*read
-            && at.elapsed() < INTERVAL
+        if let Some(known) = &*read
+            && known.at.elapsed() < INTERVAL
         {
-            return tokens.clone();
+            return value(known);
         }
-        let tokens = match (self.load(), &*read) {
-            (Ok(tokens), _) => tokens,
+        let loaded = self.load_file();
+        let has_file = matches!(loaded, Ok(Some(_)));
+        let tokens = match (loaded, &*read) {
+            (Ok(tokens), _) => tokens.unwrap_or_default(),
             // A file that cannot be read must not open the server.
-            (Err(_), Some((_, tokens))) if !tokens.is_empty() => tokens.clone(),
+            (Err(_), Some(known)) if !known.tokens.is_empty() => known.tokens.clone(),
             (Err(_), _) => vec![AccessToken::unusable()],
         };
-        *read = Some((Instant::now(), tokens.clone()));
-        tokens
+        value(read.insert(FileRead {
+            at: Instant::now(),
+            tokens,
+            has_file,
+        }))
+    }
+}
+
+impl AccessTokens for TokenFile {
+    fn tokens(&self) -> Vec<AccessToken> {
+        self.current(|read| read.tokens.clone())
+    }
+
+    fn has_had_token(&self) -> bool {
+        self.current(|read| read.has_file)
     }
 }

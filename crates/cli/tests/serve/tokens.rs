@@ -1,7 +1,8 @@
 //! Access tokens under attack: guesses, revocation, the file of tokens and concurrent commands.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -132,6 +133,39 @@ fn a_server_that_has_seen_a_token_is_never_open_again() {
     }
     let served = Served::start(folder.path(), &["agent.md"]);
     assert_eq!(served.get(LIST).status, 200);
+}
+
+#[test]
+fn a_token_that_came_and_went_between_two_looks_closes_the_server() {
+    for is_restarted in [false, true] {
+        let folder = folder(&[("agent.md", AGENT)]);
+        let mut served = Served::start(folder.path(), &["agent.md"]);
+        assert_eq!(served.get(LIST).status, 200);
+        // As a token that is created and revoked at once leaves the file.
+        fs::create_dir_all(file_of(folder.path()).parent().unwrap()).unwrap();
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(file_of(folder.path()));
+        file.unwrap().write_all(b"[]").unwrap();
+        if is_restarted {
+            served.kill();
+            served = Served::start(folder.path(), &["agent.md"]);
+        }
+        wait_until(
+            || "the server is open".to_owned(),
+            || served.get(LIST).status == 401,
+        );
+    }
+    // By the commands; the last revocation names the file.
+    let folder = folder(&[("agent.md", AGENT)]);
+    create(folder.path(), "phone");
+    let ran = run(folder.path(), ["serve", "token", "revoke", "phone"]);
+    assert!(ran.stderr.contains("serve-tokens.json"), "{}", ran.stderr);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    assert_eq!(served.get(LIST).status, 401);
 }
 
 #[test]

@@ -141,6 +141,13 @@ impl fmt::Debug for AccessToken {
 pub trait AccessTokens: Send + Sync {
     /// Returns the current tokens. Called for each request, and a few times each second.
     fn tokens(&self) -> Vec<AccessToken>;
+
+    /// Returns whether a token has ever existed, also if it is revoked. Called as often.
+    ///
+    /// A server that is open without tokens is closed from then on.
+    fn has_had_token(&self) -> bool {
+        !self.tokens().is_empty()
+    }
 }
 
 /// The party that sends a request.

@@ -23,9 +23,9 @@ const ENDED: &str = "the token of the client is revoked or expired";
 pub(crate) struct CurrentTokens {
     tokens: Arc<dyn AccessTokens>,
     clock: Arc<dyn Clock>,
-    /// Whether clients need no token as long as there has been none.
+    /// Whether clients need no token as long as there has never been one.
     is_local: bool,
-    /// Set by the first token since the start.
+    /// Whether a token has existed.
     has_seen_token: AtomicBool,
     /// Held by a reader, so that no later tokens are replaced by earlier ones.
     reading: Mutex<()>,
@@ -71,7 +71,9 @@ impl CurrentTokens {
     pub(crate) fn read(&self) -> TokenRead {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = self.tokens.tokens();
-        if tokens.iter().any(|token| !token.hash.is_empty()) {
+        let has_token = tokens.iter().any(|token| !token.hash.is_empty());
+        // A token may have come and gone since the last look.
+        if has_token || self.tokens.has_had_token() {
             self.has_seen_token.store(true, Ordering::Relaxed);
         }
         let has_none = tokens.is_empty() && !self.has_seen_token.load(Ordering::Relaxed);

@@ -93,7 +93,8 @@ fn list(arguments: &TokenListArgs) -> Result<Exit, CliError> {
 }
 
 fn revoke(arguments: &TokenRevokeArgs) -> Result<Exit, CliError> {
-    TokenFile::of_user()?.change(|tokens| {
+    let file = TokenFile::of_user()?;
+    let is_last = file.change(|tokens| {
         let count = tokens.len();
         tokens.retain(|token| token.name != arguments.name);
         if tokens.len() == count {
@@ -101,8 +102,15 @@ fn revoke(arguments: &TokenRevokeArgs) -> Result<Exit, CliError> {
             return Err(CliError::user("token_not_found", message)
                 .with_help("`logue serve token list` lists all tokens"));
         }
-        Ok(())
+        Ok(tokens.is_empty())
     })?;
+    if is_last {
+        let path = file.path().display().to_string();
+        let path = escape_line(&path);
+        print_error(&format!(
+            "note: servers still require a token: create one, or remove `{path}` to serve this machine without\n"
+        ));
+    }
     Ok(Exit::Done)
 }
 
