@@ -19,6 +19,7 @@ mod ended_tokens;
 mod erased;
 mod export;
 mod failing_agents;
+mod first_agents;
 mod gateway;
 mod hidden;
 mod history;

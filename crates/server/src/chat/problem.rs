@@ -211,8 +211,11 @@ impl From<HostError> for Problem {
     fn from(error: HostError) -> Self {
         let detail = public_detail(error.bucket, &error.category, &error.message);
         let mut problem = Self::of_bucket(error.bucket, &error.category, detail);
-        if problem.code == "agent_not_found" {
-            problem.status = StatusCode::NOT_FOUND;
+        match problem.code.as_str() {
+            "agent_not_found" => problem.status = StatusCode::NOT_FOUND,
+            // Another server was quicker to give a session its agent.
+            "agent_differs" => problem.status = StatusCode::CONFLICT,
+            _ => {}
         }
         problem
     }

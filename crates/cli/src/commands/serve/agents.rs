@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::ServeArgs;
 use crate::commands::serve::catalog::{AgentFault, Candidate, Catalog, PromptVersion, Repeated};
+use crate::commands::serve::first_agent;
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::write_messages;
 use crate::exit::CliError;
@@ -216,7 +217,7 @@ impl ServedAgents {
         }
     }
 
-    async fn session(&self, session: &str) -> Result<Option<SessionInfo>, CliError> {
+    pub(super) async fn session(&self, session: &str) -> Result<Option<SessionInfo>, CliError> {
         let known = self.store.session(session).await;
         known.map_err(|error| store_failure(&error))
     }
@@ -240,7 +241,11 @@ impl ServedAgents {
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
-        agent.remember(session, &self.store).await?;
+        let is_unassigned = |info: &SessionInfo| !info.labels.contains_key(AGENT);
+        match named.filter(|_| known.as_ref().is_some_and(is_unassigned)) {
+            Some(name) => first_agent::remember(self, &agent, session, name).await?,
+            None => agent.remember(session, &self.store).await?,
+        }
         let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
         if let Some(ttl) = self.settings.session_ttl.filter(|_| !has_own) {
             let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());

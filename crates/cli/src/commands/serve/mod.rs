@@ -2,6 +2,7 @@
 
 mod agents;
 mod catalog;
+mod first_agent;
 mod gateway;
 mod limits;
 mod token;
