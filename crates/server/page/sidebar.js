@@ -88,6 +88,7 @@ export class Sidebar {
     this.more.hidden = !listed.has_more || isWhole;
     let note = listed.has_more && isWhole ? "Older sessions are found by search" : "";
     if (listed.sessions.length === 0) note = this.search.value ? "Nothing found. A session is found if one of its messages contains all words." : "No sessions yet";
+    if (listed.search_cut) note = `${note} Older messages were not searched.`.trim();
     if (this.note.textContent !== note) this.note.textContent = note;
   }
 

@@ -76,6 +76,7 @@ const OF_SERVER: &[&str] = &[
     "path_not_found",
     "conversation_locked",
     "conversation_not_found",
+    "response_deleted",
     "response_not_found",
     "rate_limited",
     "request_invalid",

@@ -216,3 +216,46 @@ fn a_response_that_the_end_of_a_server_cuts_continues_with_the_next_one() {
     );
     stream.until("response.completed");
 }
+
+#[test]
+fn a_stream_of_events_that_the_end_of_a_server_cuts_says_how_to_resume() {
+    let pieces = vec![text_delta("one "), text_delta("two")];
+    let replies = vec![
+        Reply::Gated(pieces, Gate::new()),
+        Reply::Answer(testkit::Answer::text("two")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", "<config model=\"m\"/>\n")]);
+    let start = || {
+        let mut command = logue(folder.path());
+        command.env("OPENAI_BASE_URL", model.base_url());
+        Served::start_with(command, &["agent.md", "--drain", "1s"])
+    };
+    let served = start();
+    let body = json!({"message": "go"}).to_string();
+    let mut sent = served.events("POST", "/v1/sessions/s1/send", None, &body);
+    let mut events = sent.until("answer.delta");
+    let path = "/v1/sessions/s1/events";
+    let mut followed = served.events("GET", path, Some("0-1"), "");
+    followed.until("answer.delta");
+    let several = "/v1/events?session=s1:0-1";
+    let mut several = served.events("GET", several, None, "");
+    assert_eq!(served.end().status, Some(143));
+    events.extend(sent.until("stream.ended"));
+    let last = events.last().unwrap();
+    assert_eq!(last.data["code"], "server_ends", "{events:?}");
+    assert_eq!(last.id, events[events.len() - 2].id);
+    assert_eq!(followed.until("stream.ended").last().unwrap().id, last.id);
+    assert!(sent.next().is_none() && followed.next().is_none());
+    let mut kinds = Vec::new();
+    while let Some(event) = several.next() {
+        kinds.push(event.data["event"]["type"].clone());
+    }
+    assert_eq!(kinds.last(), Some(&json!("stream.ended")), "{kinds:?}");
+
+    let served = start();
+    let mut next = served.events("GET", path, Some(&last.id), "");
+    let events = next.until("turn.completed");
+    let number = |id: &str| id.split_once('-').unwrap().0.parse::<u64>().unwrap();
+    assert_eq!(number(&events[0].id), number(&last.id) + 1, "{events:?}");
+}

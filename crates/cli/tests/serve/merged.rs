@@ -99,3 +99,14 @@ fn several_sessions_are_followed_by_one_stream() {
         assert_eq!(refused.json()["code"], "request_invalid");
     }
 }
+
+#[test]
+fn a_name_that_no_session_has_is_refused() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    for name in [":", "%3A", ":1-1", "a", "a:x", "a%00:", "a%0Ab:1-1"] {
+        let refused = served.get(&format!("/v1/events?session={name}"));
+        assert_eq!(refused.status, 400, "{name}: {refused:?}");
+        assert_eq!(refused.json()["code"], "request_invalid", "{name}");
+    }
+}

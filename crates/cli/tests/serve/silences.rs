@@ -18,7 +18,10 @@ const PADDING: usize = 2_048;
 fn waits(served: &Served, path: &str, headers: &[(&str, &str)], body: &Value) -> [Duration; 2] {
     let begun = Instant::now();
     let headers = [headers, &[("accept", "text/event-stream")]].concat();
-    let stream = served.connect("POST", path, &headers, &body.to_string());
+    let stream = match body {
+        Value::Null => served.connect("GET", path, &headers, ""),
+        body => served.connect("POST", path, &headers, &body.to_string()),
+    };
     let stream = stream.unwrap();
     // The reader fails if a silence is longer than promised.
     stream.set_read_timeout(Some(SILENCE)).unwrap();
@@ -89,4 +92,15 @@ fn a_silent_model_silences_no_stream() {
     });
     // No stream has ended by an answer.
     assert!(model.received().len() >= faces.len());
+    // Streams that follow the turns which have begun.
+    let followed = ["/v1/sessions/s1/events", "/v1/events?session=s1:"];
+    std::thread::scope(|scope| {
+        for path in followed {
+            let agents = &agents;
+            scope.spawn(move || {
+                let [first, next] = waits(agents, path, &[], &Value::Null);
+                println!("{path}: first bytes after {first:?}, then after {next:?}");
+            });
+        }
+    });
 }

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use super::extract::single;
 use super::guard::{close, refused};
 use super::problem::Problem;
+use super::unique_keys::check_unique_keys;
 
 /// The limits of a request's body.
 #[derive(Clone, Copy)]
@@ -53,12 +54,14 @@ async fn accepted(parts: &Parts, body: Body, limits: BodyLimits) -> Result<Bytes
         return Err(too_large(limits));
     }
     let read = tokio::time::timeout(limits.time, read(body, limits));
-    read.await.unwrap_or_else(|_| {
+    let bytes = read.await.unwrap_or_else(|_| {
         let seconds = limits.time.as_secs_f64();
         let detail = format!("the body of the request did not arrive within {seconds} s");
         let status = StatusCode::REQUEST_TIMEOUT;
         Err(Problem::new(status, "request_timeout", detail))
-    })
+    })?;
+    check_unique_keys(&bytes)?;
+    Ok(bytes)
 }
 
 async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::{self, Stream, StreamExt as _};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::access::{Caller, TokenScope};
@@ -19,7 +20,11 @@ use super::events::reader_after;
 use super::extract::QueryOf;
 use super::measure::OpenStream;
 use super::problem::Problem;
-use super::sse::{EventReader, EventStep, PING, named_event, padding, set_stream_headers};
+use super::session_id::check_new_session;
+use super::sse::{
+    ENDED, EventId, EventReader, EventStep, PING, ended_event, named_event, padding,
+    set_stream_headers,
+};
 
 /// The most sessions of one stream.
 const MAX_SESSIONS: usize = 64;
@@ -39,6 +44,8 @@ pub(crate) async fn follow_several(
         match api.session(&caller, session).await {
             Ok(_) => {}
             Err(problem) if problem.status == StatusCode::NOT_FOUND => {
+                // No session ever had such a name.
+                check_new_session(session)?;
                 opening.extend_from_slice(gone(session).as_bytes());
                 continue;
             }
@@ -52,7 +59,7 @@ pub(crate) async fn follow_several(
         readers.push(reader);
     }
     let open = OpenStream::new(&api.turns.measures);
-    Ok(response(opening.into(), readers, open))
+    Ok(response(opening.into(), readers, open, api.shutdown))
 }
 
 /// Returns the sessions of a query with the ids of their events.
@@ -66,6 +73,10 @@ fn named_sessions(query: &[(String, String)]) -> Result<Vec<(&str, &str)>, Probl
             )));
         }
         let parts = value.rsplit_once(':');
+        let is_valid = |session: &str, after: &str| {
+            !session.is_empty() && (after.is_empty() || EventId::parse(after).is_some())
+        };
+        let parts = parts.filter(|(session, after)| is_valid(session, after));
         let Some((session, after)) = parts.filter(|(session, _)| names.insert(*session)) else {
             return Err(Problem::invalid(format!("invalid session `{value}`"))
                 .with_help("send each session once, as `ID:` or `ID:EVENT`"));
@@ -89,20 +100,33 @@ fn gone(session: &str) -> String {
     named_event(session, "session.gone", None, text)
 }
 
-fn response(opening: Bytes, readers: Vec<EventReader>, open: OpenStream) -> Response {
+fn response(
+    opening: Bytes,
+    readers: Vec<EventReader>,
+    open: OpenStream,
+    shutdown: watch::Receiver<bool>,
+) -> Response {
     let parts = stream::select_all(readers.into_iter().map(|reader| Box::pin(parts_of(reader))));
-    let state = (Some(opening), parts, open);
-    let chunks = stream::unfold(state, |(opening, mut parts, open)| async move {
-        let chunk = match opening {
-            Some(opening) => opening,
-            None => match timeout(PING, parts.next()).await {
-                Err(_) => padding(),
-                // A reader that fails ends the stream, so that the client reconnects.
-                Ok(next) => next??,
-            },
-        };
-        Some((Ok::<_, Infallible>(chunk), (None, parts, open)))
+    let events = stream::unfold(
+        (Some(opening), parts, open),
+        |(opening, mut parts, open)| async move {
+            let chunk = match opening {
+                Some(opening) => opening,
+                None => match timeout(PING, parts.next()).await {
+                    Err(_) => padding(),
+                    // A reader that fails ends the stream, so that the client reconnects.
+                    Ok(next) => next??,
+                },
+            };
+            Some((chunk, (None, parts, open)))
+        },
+    );
+    let end = stream::once(async move {
+        let text = format!("event: {ENDED}\ndata: {{\"event\":{}}}\n\n", ended_event());
+        shutdown.borrow().then(|| Bytes::from(text))
     });
+    let chunks = events.chain(end.filter_map(std::future::ready));
+    let chunks = chunks.map(Ok::<_, Infallible>);
     let mut response = Response::new(Body::from_stream(chunks));
     set_stream_headers(response.headers_mut());
     response
@@ -140,7 +164,15 @@ mod tests {
         assert_eq!(named_sessions(&all), Ok(expected));
         let many: Vec<String> = (0..=MAX_SESSIONS).map(|at| format!("s{at}:")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        for refused in [&[][..], &["a"], &["a:", "a:1-1"], &many] {
+        for refused in [
+            &[][..],
+            &["a"],
+            &["a:", "a:1-1"],
+            &many,
+            &[":"],
+            &[":1-1"],
+            &["a:x"],
+        ] {
             assert!(named_sessions(&query(refused)).is_err(), "{refused:?}");
         }
         let other = [("sessions".to_owned(), "a:".to_owned())];

@@ -47,6 +47,7 @@ mod turn_log;
 mod turn_queue;
 mod turn_span;
 mod turns;
+mod unique_keys;
 mod visible;
 
 pub use access::{AccessToken, AccessTokens, TokenScope};

@@ -79,6 +79,7 @@ pub(crate) async fn list(
     let all = api.store().list(SessionFilter::default()).await?;
     let mut sessions = Vec::new();
     let mut search = query.search.as_deref().map(page::SessionSearch::new);
+    let mut has_more = false;
     for info in &all {
         let agent = api.turns.host.agent_of(info);
         let Some(agent) = agent.filter(|agent| caller.may_use(agent)) else {
@@ -95,14 +96,19 @@ pub(crate) async fn list(
             shown["excerpt"] = json!(excerpt);
         }
         if sessions.len() == limit {
-            return Ok(Json(json!({ "sessions": sessions, "has_more": true })));
+            has_more = true;
+            break;
         }
         if query.titles {
             shown["title"] = json!(page::title(&**api.store(), info).await?);
         }
         sessions.push(shown);
     }
-    Ok(Json(json!({ "sessions": sessions, "has_more": false })))
+    let mut body = json!({ "sessions": sessions, "has_more": has_more });
+    if let Some(search) = search {
+        body["search_cut"] = json!(search.is_cut());
+    }
+    Ok(Json(body))
 }
 
 fn summary(info: &SessionInfo, agent: &str) -> Value {

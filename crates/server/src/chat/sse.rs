@@ -9,17 +9,20 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use logue_harness::events::{LogPosition, LoggedEvent};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::hub::LiveSession;
 use super::measure::OpenStream;
+use super::problem::Problem;
 use super::turn_events::event_kind;
 use super::turns::Turns;
 
 /// The longest silence of a stream. Proxies close connections without traffic.
 pub(crate) const PING: Duration = Duration::from_secs(8);
+/// The last event of a stream that the end of the server cuts.
+pub(crate) const ENDED: &str = "stream.ended";
 /// The bytes of a comment. Some proxies hold back less.
 const PADDING: usize = 2048;
 
@@ -170,13 +173,26 @@ impl EventReader {
 
     /// Returns the stream as a response.
     pub(crate) fn into_response(self) -> Response {
-        let chunks = stream::unfold(self, |mut reader| async move {
-            let chunk = reader.next().await?;
-            Some((Ok::<_, Infallible>(chunk), reader))
+        let chunks = stream::unfold(Some(self), |reader| async move {
+            let mut reader = reader?;
+            match reader.next().await {
+                Some(chunk) => Some((Ok::<_, Infallible>(chunk), Some(reader))),
+                None => Some((Ok(reader.cut_off()?), None)),
+            }
         });
         let mut response = Response::new(Body::from_stream(chunks));
         set_stream_headers(response.headers_mut());
         response
+    }
+
+    /// Returns the last event of a stream that the end of the server cuts.
+    ///
+    /// Its id is that of the event before it, after which a client resumes.
+    fn cut_off(&self) -> Option<Bytes> {
+        let is_cut = *self.shutdown.borrow() && !self.has_ended && !self.live.is_removed();
+        let id = self.id(self.after);
+        let text = format!("id: {id}\nevent: {ENDED}\ndata: {}\n\n", ended_event());
+        is_cut.then(|| text.into())
     }
 
     /// Returns the next bytes; `None` at the end.
@@ -313,6 +329,13 @@ impl EventReader {
 /// Returns whether an event is the outcome of its turn.
 fn is_end(kind: &str) -> bool {
     matches!(kind, "turn.completed" | "turn.suspended" | "turn.failed")
+}
+
+/// Returns the last event of a stream that the end of the server cuts.
+pub(crate) fn ended_event() -> Value {
+    let problem = Problem::server_ends();
+    let help = "reconnect with the id of the last event";
+    json!({"type": ENDED, "code": problem.code, "message": problem.detail, "help": help})
 }
 
 /// Formats an event of a stream of several sessions.

@@ -41,7 +41,7 @@ fn responses() -> Vec<Operation> {
             .header(
                 "Idempotency-Key",
                 &json!({"type": "string", "minLength": 1, "maxLength": 255}),
-                "The same request under the same key gets the first response.",
+                "The same request under the same key gets the first response, or 410 after it was deleted.",
             )
             .body(
                 &json!({"type": "object", "required": ["model", "input"]}),
@@ -53,6 +53,7 @@ fn responses() -> Vec<Operation> {
             .problem(404, "response_not_found")
             .problem(404, "conversation_not_found")
             .problem(409, "conversation_locked")
+            .problem(410, "response_deleted")
             .problem(422, "structured_output_invalid")
             .problem(409, "agent_differs"),
         operation(

@@ -165,7 +165,9 @@ fn answers() -> Value {
         "Sessions": {"type": "object", "required": ["sessions", "has_more"], "properties": {
             "sessions": {"type": "array", "items": {"type": "object",
                 "required": summary_fields, "properties": summary}},
-            "has_more": {"type": "boolean"}}},
+            "has_more": {"type": "boolean"},
+            "search_cut": {"type": "boolean",
+                "description": "Whether the search left messages out; only with `search`."}}},
         "SessionState": {"type": "object", "required": ["session", "agent", "messages", "pending",
             "created_at", "updated_at", "events_after", "signals"], "properties": state},
         "Messages": {"type": "object", "required": ["from", "to", "messages"],

@@ -60,6 +60,8 @@ pub(crate) struct SessionSearch {
     /// The words in lower case; a message contains all of them.
     words: Vec<String>,
     left: usize,
+    /// Whether messages were left out that could contain the words.
+    is_cut: bool,
 }
 
 impl SessionSearch {
@@ -68,7 +70,13 @@ impl SessionSearch {
         Self {
             words: words.map(str::to_lowercase).collect(),
             left: MAX_MESSAGES,
+            is_cut: false,
         }
+    }
+
+    /// Returns whether the search left messages out, because it reads a bounded number.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Returns an excerpt of the latest message of a session with all words.
@@ -96,6 +104,7 @@ impl SessionSearch {
             }
             end = from;
         }
+        self.is_cut |= end > 0;
         let name = info.session.to_lowercase();
         let is_named = self.words.iter().all(|word| name.contains(word));
         Ok(is_named.then(String::new))

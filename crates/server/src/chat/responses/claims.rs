@@ -1,7 +1,8 @@
 //! Requests with an `Idempotency-Key`: the same request, sent again, is the same response.
 //!
 //! A claim is a session of its own, whose creation is atomic in every store. It binds the key to the
-//! body of the request, and contains the entry that the request became.
+//! body of the request, and contains the entry that the request became. It remains when the response
+//! is deleted, so that its key never begins the response again.
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
+use super::ids::ResponseId;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
@@ -26,7 +28,7 @@ const STEP: Duration = Duration::from_millis(100);
 /// The claim of a key.
 pub(super) struct Claim {
     session: String,
-    /// The entry of an earlier request.
+    /// The entry of an earlier request, or of this one as soon as it is recorded.
     pub(super) place: Option<ClaimedPlace>,
     /// Held until the message is accepted.
     _lock: OwnedMutexGuard<()>,
@@ -37,6 +39,9 @@ pub(super) struct Claim {
 pub(super) struct ClaimedPlace {
     pub(super) session: String,
     pub(super) key: String,
+    /// The entry, as soon as the session contains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) entry: Option<u64>,
 }
 
 impl Claim {
@@ -48,12 +53,12 @@ impl Claim {
         api: &Api,
         caller: &Caller,
         key: &str,
-        body: &[u8],
+        body: &Value,
     ) -> Result<Self, Problem> {
         let owner = caller.token_hash.as_deref().unwrap_or_default();
         let named = json!([owner, key]).to_string();
         let session = format!("idempotency-{:x}", Sha256::digest(named));
-        let digest = json!(format!("{:x}", Sha256::digest(body)));
+        let digest = json!(body_digest(body));
         let lock = api.turns.locks.lock(&session).await;
         let mut place = None;
         if !create(api, &session, &digest).await? {
@@ -82,17 +87,43 @@ impl Claim {
     ///
     /// # Errors
     /// Returns a problem if the store fails.
-    pub(super) async fn record(&self, api: &Api, place: &ClaimedPlace) -> Result<(), Problem> {
+    pub(super) async fn record(&mut self, api: &Api, place: ClaimedPlace) -> Result<(), Problem> {
         let now = api.turns.clock.now();
         let label = json!(place);
         api.store()
             .set_label(&self.session, PLACE, label, now)
             .await?;
+        self.place = Some(place);
         Ok(())
+    }
+
+    /// Records the entry that the request has become, before its id is known to the client.
+    ///
+    /// # Errors
+    /// Returns a problem if the store fails.
+    pub(super) async fn accepted(
+        &mut self,
+        api: &Api,
+        session: &str,
+        entry: u64,
+    ) -> Result<(), Problem> {
+        // A request for decisions has no place of its own before.
+        let key = self.place.as_ref().map(|place| place.key.clone());
+        let place = ClaimedPlace {
+            session: session.to_owned(),
+            key: key.unwrap_or_default(),
+            entry: Some(entry),
+        };
+        self.record(api, place).await
     }
 }
 
 impl ClaimedPlace {
+    /// Returns the response of the request, once it is accepted.
+    pub(super) fn response(&self) -> Option<ResponseId> {
+        Some(ResponseId::new(&self.session, self.entry?))
+    }
+
     fn from_json(label: &Value) -> Option<Self> {
         serde_json::from_value(label.clone()).ok()
     }
@@ -117,8 +148,29 @@ async fn create(api: &Api, session: &str, digest: &Value) -> Result<bool, Proble
     }
 }
 
+/// Returns the digest of a body, whose members may have any order.
+fn body_digest(body: &Value) -> String {
+    let mut body = body.clone();
+    body.sort_all_objects();
+    format!("{:x}", Sha256::digest(body.to_string()))
+}
+
 fn reused(key: &str) -> Problem {
     let detail = format!("the key `{key}` belongs to a request with another body");
     Problem::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
         .with_help("use another key for another request")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_members_is_not_part_of_a_body() {
+        let digest = |text: &str| body_digest(&serde_json::from_str(text).unwrap());
+        let one = digest(r#"{"a": [{"b": 1, "c": "x"}], "d": null}"#);
+        assert_eq!(digest(r#"{"d":null,"a":[{"c":"\u0078","b":1}]}"#), one);
+        assert_ne!(digest(r#"{"d":null,"a":[{"c":"y","b":1}]}"#), one);
+        assert_ne!(digest("[1, 2]"), digest("[2, 1]"));
+    }
 }

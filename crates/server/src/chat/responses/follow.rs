@@ -207,7 +207,9 @@ fn is_last(event: &Value) -> bool {
     let kind = event["type"].as_str();
     matches!(
         kind,
-        Some("response.completed" | "response.incomplete" | "response.failed")
+        Some(
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled"
+        )
     )
 }
 

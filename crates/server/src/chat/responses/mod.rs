@@ -43,7 +43,7 @@ use self::request::{ResponseRequest, format_name};
 use self::stateless::stateless;
 use self::stored::{StoredResponse, page};
 use crate::chat::access::{Caller, TokenScope};
-use crate::chat::api::{Api, require};
+use crate::chat::api::{Api, body, require};
 use crate::chat::completions::OpenAiError;
 use crate::chat::owner::record_owner;
 use crate::chat::problem::Problem;
@@ -86,10 +86,19 @@ async fn create(
     if matches!(input, ResponseInput::Message { .. }) {
         require(&caller, TokenScope::Send)?;
     }
-    let claim = match key.filter(|_| request.is_stored()) {
-        Some(key) => Some(Claim::take(&api, &caller, &key, &bytes).await?),
+    let mut claim = match key.filter(|_| request.is_stored()) {
+        Some(key) => Some(Claim::take(&api, &caller, &key, &body(&bytes)?).await?),
         None => None,
     };
+    let place = claim.as_ref().and_then(|claim| claim.place.as_ref());
+    if let Some(known) = place.and_then(ClaimedPlace::response) {
+        refuse_deleted(&api, &known).await?;
+        // The client may know the id, so that its key names this response from now on.
+        if request.is_background() || request.is_streamed() {
+            drop(claim);
+            return Ok(answer(&api, &caller, &request, &known).await?);
+        }
+    }
     let (session, turn) = match input {
         ResponseInput::Decisions(decisions) => {
             let session = continued_session(&api, &caller, &request).await?;
@@ -102,10 +111,12 @@ async fn create(
         }
         ResponseInput::Message { earlier, message } => {
             let own = (earlier.as_slice(), message);
-            begin(&api, &caller, &request, own, claim.as_ref()).await?
+            begin(&api, &caller, &request, own, claim.as_mut()).await?
         }
     };
-    // The message is accepted.
+    if let (Some(claim), Some(entry)) = (&mut claim, turn.entry) {
+        claim.accepted(&api, &session, entry).await?;
+    }
     drop(claim);
     Ok(respond(&api, &caller, &request, &session, turn).await?)
 }
@@ -125,9 +136,9 @@ async fn begin(
     caller: &Caller,
     request: &ResponseRequest,
     (earlier, message): (&[ChatMessage], ChatMessage),
-    claim: Option<&Claim>,
+    mut claim: Option<&mut Claim>,
 ) -> Result<(String, RunningTurn), Problem> {
-    if let Some(place) = claim.and_then(|claim| claim.place.as_ref()) {
+    if let Some(place) = claim.as_ref().and_then(|claim| claim.place.as_ref()) {
         return again(api, caller, request, message, place).await;
     }
     let continued = match (&request.previous_response_id, request.conversation_id()?) {
@@ -154,9 +165,15 @@ async fn begin(
             record_owner(api, caller, &session).await?;
         }
         record_format(api, &session, request).await?;
-        if let Some(claim) = claim {
+        if let Some(claim) = &mut claim {
             let session = session.clone();
-            claim.record(api, &ClaimedPlace { session, key }).await?;
+            let entry = None;
+            let place = ClaimedPlace {
+                session,
+                key,
+                entry,
+            };
+            claim.record(api, place).await?;
         }
         let message = chat.chat.redacted(message.clone());
         let origin = TurnOrigin::message(message.clone()).with_permit(place.permit);
@@ -250,19 +267,44 @@ async fn respond(
         };
     };
     let id = ResponseId::new(session, entry);
-    if request.is_streamed() {
-        let stored = read(api, caller, &id.to_string()).await?.1;
-        return follow(api, &id, &stored, None).await;
-    }
-    if !request.is_background() {
+    if !request.is_background() && !request.is_streamed() {
         match api.outcome(turn).await {
             Some(ChatTurnOutcome::Errored(turn)) => return Ok(failed(&(&turn).into())),
             Some(_) => {}
             None => return Ok(failed(&Problem::server_ends())),
         }
     }
+    answer(api, caller, request, &id).await
+}
+
+/// Answers with the stream of a response, or with its current state.
+async fn answer(
+    api: &Api,
+    caller: &Caller,
+    request: &ResponseRequest,
+    id: &ResponseId,
+) -> Result<Response, Problem> {
     let stored = read(api, caller, &id.to_string()).await?.1;
+    if request.is_streamed() {
+        return follow(api, id, &stored, None).await;
+    }
     Ok(Json(stored.to_json(api).await?).into_response())
+}
+
+/// Refuses the key of a response that was deleted, alone or with its session.
+async fn refuse_deleted(api: &Api, id: &ResponseId) -> Result<(), Problem> {
+    let info = api.store().session(&id.session).await?;
+    let is_known = match info {
+        Some(info) if deleted(&info).contains(&id.entry) => false,
+        Some(_) => api.store().entry(&id.session, id.entry).await?.is_some(),
+        None => false,
+    };
+    if is_known {
+        return Ok(());
+    }
+    let detail = format!("response `{id}` of the idempotency key was deleted");
+    Err(Problem::new(StatusCode::GONE, "response_deleted", detail)
+        .with_help("use another key for another response"))
 }
 
 /// Returns the error of an accepted message.

@@ -264,6 +264,7 @@ impl ResponseEvents {
         let kind = match end.status {
             "completed" => "response.completed",
             "incomplete" => "response.incomplete",
+            "cancelled" => "response.cancelled",
             _ => "response.failed",
         };
         let response = self.head.with(&end);
