@@ -118,7 +118,7 @@ fn private_file(path: &Path, is_emptied: bool) -> io::Result<fs::File> {
 }
 
 impl TokenFile {
-    /// Returns what `value` reads of the file, which is not read more often than the interval.
+    /// Returns a value of the file, which is read once an interval.
     fn current<T>(&self, value: impl FnOnce(&FileRead) -> T) -> T {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*read

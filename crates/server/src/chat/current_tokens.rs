@@ -25,7 +25,7 @@ pub(crate) struct CurrentTokens {
     clock: Arc<dyn Clock>,
     /// Whether clients need no token as long as there has never been one.
     is_local: bool,
-    /// Whether a token has existed.
+    /// Set once a token has existed.
     has_seen_token: AtomicBool,
     /// Held by a reader, so that no later tokens are replaced by earlier ones.
     reading: Mutex<()>,

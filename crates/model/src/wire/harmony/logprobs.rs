@@ -122,7 +122,9 @@ impl TokenQueue {
         Some(own)
     }
 
-    /// Drops the tokens up to the end of a control token, within which the last one may continue.
+    /// Drops the tokens up to the end of a control token.
+    ///
+    /// The last one may continue after it.
     pub(super) fn pass(&mut self, control: &str) {
         let tokens = self.waiting.iter().flat_map(|own| &own.token.bytes);
         let bytes: Vec<u8> = tokens.copied().collect();

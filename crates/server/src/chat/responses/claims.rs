@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_millis(100);
 /// The claim of a key.
 pub(super) struct Claim {
     session: String,
-    /// The entry of an earlier request, or of this one as soon as it is recorded.
+    /// The entry of the request, as soon as it is recorded.
     pub(super) place: Option<ClaimedPlace>,
     /// Held until the message is accepted.
     _lock: OwnedMutexGuard<()>,
@@ -97,7 +97,9 @@ impl Claim {
         Ok(())
     }
 
-    /// Records the entry that the request has become, before its id is known to the client.
+    /// Records the entry that the request has become.
+    ///
+    /// The client does not know its id before.
     ///
     /// # Errors
     /// Returns a problem if the store fails.
