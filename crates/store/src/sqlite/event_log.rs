@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::error::SqliteResult;
 use super::event_rows;
 use super::file::{self, Access, Identity, with_busy_retry};
-use super::queue::{Pace, Queue};
+use super::queue::{Flush, Pace, Queue};
 
 /// The application id of the file: `LogE` in ASCII.
 const APPLICATION: i64 = 0x4c6f_6745;
@@ -115,7 +115,7 @@ impl SqliteEventLog {
         O: FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     {
         let log = self.current();
-        let result = pick(&log).ask(operation()).await;
+        let result = pick(&log).ask(Flush::WithLater, operation()).await;
         let Err(error) = result else {
             return result;
         };
@@ -125,7 +125,7 @@ impl SqliteEventLog {
         }
         let new = self.reopen(&log, is_damaged)?;
         drop(log);
-        pick(&new).ask(operation()).await
+        pick(&new).ask(Flush::WithLater, operation()).await
     }
 
     /// Replaces a file that was lost, unless another task has replaced it.

@@ -54,7 +54,7 @@ use crate::encoding::{stored_work, written};
 
 use self::error::SqliteResult;
 use self::file::Access;
-use self::queue::{Pace, Queue};
+use self::queue::{Flush, Pace, Queue};
 use self::transfer::Place;
 use self::turn::{Change, DispositionRow, OutcomeRow};
 
@@ -187,8 +187,27 @@ impl SqliteStore {
         &self,
         operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
+        self.write_with(Flush::BeforeAnswer, operation)
+    }
+
+    /// Changes the lease of a session, or what its owner does with it.
+    ///
+    /// A failure of the machine may undo it, and ends its owner too. The entry is claimed again then:
+    /// every effect of a turn follows a flushed change.
+    fn write_lease<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        self.write_with(Flush::WithLater, operation)
+    }
+
+    fn write_with<T: Send + 'static>(
+        &self,
+        flush: Flush,
+        operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
         match &self.writer {
-            Some(writer) => writer.ask(operation),
+            Some(writer) => writer.ask(flush, operation),
             None => Box::pin(std::future::ready(Err(StoreError::ReadOnly(format!(
                 "{}: cannot write: the file or its directory is read-only",
                 self.path.display()
@@ -215,7 +234,7 @@ impl SqliteStore {
         &self,
         operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
-        self.readers.ask(operation)
+        self.readers.ask(Flush::WithLater, operation)
     }
 }
 
@@ -260,7 +279,7 @@ impl Store for SqliteStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         let (session, owner) = (session.to_owned(), owner.to_owned());
-        self.write(move |conn| session::acquire(conn, session, owner, None, now, ttl))
+        self.write_lease(move |conn| session::acquire(conn, session, owner, None, now, ttl))
     }
 
     fn take_over<'a>(
@@ -273,7 +292,7 @@ impl Store for SqliteStore {
     ) -> StoreResult<'a, LeaseResult> {
         let (session, owner) = (session.to_owned(), owner.to_owned());
         let gone = Some((gone.to_owned(), until));
-        self.write(move |conn| session::acquire(conn, session, owner, gone, now, ttl))
+        self.write_lease(move |conn| session::acquire(conn, session, owner, gone, now, ttl))
     }
 
     fn renew<'a>(
@@ -283,12 +302,12 @@ impl Store for SqliteStore {
         ttl: Duration,
     ) -> StoreResult<'a, Option<CancelMode>> {
         let lease = lease.clone();
-        self.write(move |conn| session::renew(conn, &lease, now.after(ttl)))
+        self.write_lease(move |conn| session::renew(conn, &lease, now.after(ttl)))
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
         let lease = lease.clone();
-        self.write(move |conn| session::release(conn, &lease))
+        self.write_lease(move |conn| session::release(conn, &lease))
     }
 
     fn claim_next<'a>(
@@ -298,7 +317,7 @@ impl Store for SqliteStore {
         _now: Timestamp,
     ) -> StoreResult<'a, Option<ClaimedEntry>> {
         let (lease, invocation_id) = (lease.clone(), invocation_id.to_owned());
-        self.write(move |conn| inbox::claim_next(conn, &lease, invocation_id))
+        self.write_lease(move |conn| inbox::claim_next(conn, &lease, invocation_id))
     }
 
     fn journal<'a>(
@@ -510,7 +529,7 @@ impl Store for SqliteStore {
     }
 
     fn version(&self) -> StoreResult<'_, Option<u64>> {
-        self.observer.ask(|conn| {
+        self.observer.ask(Flush::WithLater, |conn| {
             let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
             Ok(Some(version.unsigned_abs()))
         })

@@ -2,7 +2,8 @@
 //!
 //! One thread writes. All queued requests go into one transaction, each with its own savepoint, so
 //! that a failed request undoes only itself. All callers receive their results when that transaction
-//! is on the disk. Concurrent sessions share the cost of the flush.
+//! is on the disk. Concurrent sessions share the cost of the flush. A transaction of requests that
+//! need no flush ([`Flush::WithLater`]) is not flushed.
 //!
 //! A few threads read. Each request has a transaction of its own, each thread a connection of its
 //! own, and a read sees all writes that were confirmed before it began.
@@ -49,8 +50,24 @@ pub(super) enum Pace {
     Gathered,
 }
 
+/// The time at which a change is on the disk.
+///
+/// Other processes see a change when it is confirmed, and keep it if this process ends. Only a failure
+/// of the machine undoes changes that were not flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// Before it is confirmed.
+    BeforeAnswer,
+    /// With the next change that is flushed. A log is flushed as a whole, so that no later change
+    /// survives without it.
+    WithLater,
+}
+
 /// A queued request for a connection.
 pub(super) trait Job: Send {
+    /// Returns when its changes are flushed.
+    fn flush(&self) -> Flush;
+
     /// Runs the request, stores the result for `answer`, and returns whether it succeeded.
     fn run(&mut self, conn: &Connection, path: &Path) -> bool;
 
@@ -85,6 +102,7 @@ impl Queue {
             path: path.to_owned(),
             busy_timeout,
             pace,
+            flushes: None,
         };
         let own = requests.thread();
         let thread = start("store-writer", path, move || writer.process(&own))?;
@@ -131,11 +149,13 @@ impl Queue {
     /// A request whose future was dropped before its turn is skipped.
     pub(super) fn ask<T: Send + 'static>(
         &self,
+        flush: Flush,
         operation: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> StoreResult<'_, T> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let request = Request {
+                flush,
                 operation: Some(operation),
                 result: None,
                 reply,
@@ -163,12 +183,17 @@ impl Drop for Queue {
 }
 
 struct Request<T, F> {
+    flush: Flush,
     operation: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T: Send, F: FnOnce(&Connection) -> SqliteResult<T> + Send> Job for Request<T, F> {
+    fn flush(&self) -> Flush {
+        self.flush
+    }
+
     fn run(&mut self, conn: &Connection, path: &Path) -> bool {
         let Some(operation) = self.operation.take().filter(|_| !self.reply.is_closed()) else {
             return true;
@@ -212,11 +237,13 @@ struct Writer {
     path: PathBuf,
     busy_timeout: Duration,
     pace: Pace,
+    /// Whether the connection flushes its transactions, once a request has set it.
+    flushes: Option<Flush>,
 }
 
 impl Writer {
     /// Processes requests until the queue is closed.
-    fn process(&self, requests: &RequestThread) {
+    fn process(mut self, requests: &RequestThread) {
         let mut streak = 0;
         let (mut begun, mut interval) = (Instant::now(), Duration::ZERO);
         while let Some((first, has_waited)) = requests.next() {
@@ -248,16 +275,37 @@ impl Writer {
         }
     }
 
-    /// Runs all jobs in one transaction, which is on the disk when this returns.
-    fn write(&self, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
-        let conn = &self.conn;
+    /// Runs all jobs in one transaction, which is on the disk when this returns if a job needs it.
+    fn write(&mut self, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
         self.identity.check()?;
+        self.set_flush(batch)?;
+        let conn = &self.conn;
         with_busy_retry(self.busy_timeout, || step(conn, "BEGIN IMMEDIATE"))?;
         let written = write_each(conn, &self.path, batch).and_then(|()| {
             give_back_spare_pages(conn)?;
             Ok(step(conn, "COMMIT")?)
         });
         undo_if_failed(conn, written)
+    }
+
+    /// Makes the connection flush the transaction of these jobs, or not.
+    fn set_flush(&mut self, batch: &[Box<dyn Job>]) -> SqliteResult<()> {
+        if self.pace == Pace::Gathered {
+            // The log of events has one setting for all of its changes.
+            return Ok(());
+        }
+        let is_later = batch.iter().all(|job| job.flush() == Flush::WithLater);
+        let wanted = if is_later {
+            Flush::WithLater
+        } else {
+            Flush::BeforeAnswer
+        };
+        if self.flushes != Some(wanted) {
+            let mode = if is_later { "NORMAL" } else { "FULL" };
+            self.conn.pragma_update(None, "synchronous", mode)?;
+            self.flushes = Some(wanted);
+        }
+        Ok(())
     }
 }
 

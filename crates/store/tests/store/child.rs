@@ -52,6 +52,7 @@ fn child() {
     match role.as_str() {
         "take-turns" => runtime.block_on(take_turns(&path)).unwrap(),
         "write-on" => runtime.block_on(write_on(&path)),
+        "operate" => runtime.block_on(super::flushes::operate(&path)),
         "sleep" | "retry" => {
             runtime.block_on(super::timers::suspend_and_report(&path, &role));
         }

@@ -10,6 +10,7 @@ mod damage;
 mod event_log;
 mod failures;
 mod files;
+mod flushes;
 mod impossible;
 mod loading;
 mod missing;
