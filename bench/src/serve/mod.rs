@@ -276,7 +276,8 @@ async fn rate(logue: &Path, load: &Load) -> Result<(), Failed> {
 async fn subscribers(logue: &Path, load: &Load) -> Result<(), Failed> {
     let served = Served::start(logue, "<config model=\"echo:\"/>\n", None)?;
     let (all, silent) = load.subscribers;
-    client::turns(served.address, 1, 1, client::whole).await?;
+    // The turns fill what the server keeps of any turn.
+    client::turns(served.address, 1, 20, client::long).await?;
     let before = served.memory()?;
     let subscribed = client::subscribe(served.address, all, silent).await?;
     // Each turn reaches all subscribers.

@@ -3,7 +3,7 @@
 //! It parses the command line, reads the environment and `logue.toml`, and calls the libraries. No
 //! library prints. Answers go to standard output, progress and errors to standard error. The exit
 //! status ([`exit::Exit`]) classifies the result.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod age;
 mod arguments;
@@ -14,6 +14,7 @@ mod exit;
 mod files;
 mod finding;
 mod language;
+mod memory;
 mod progress;
 mod rewrite;
 mod setup;

@@ -19,8 +19,8 @@
 //! The full disk of `FAULTFS_FULL` resembles a real one: files are overwritten in place and removed, and
 //! empty ones are created. A real one may write the first part of a block, and may refuse new names.
 //!
-//! This is the one place of the workspace that permits `unsafe` code: it implements functions of the
-//! C library by calling the next ones of that name.
+//! It permits `unsafe` code: it implements functions of the C library by calling the next ones of that
+//! name.
 #![cfg(target_os = "linux")]
 #![warn(missing_docs)]
 

@@ -8,6 +8,7 @@ pub(crate) mod api;
 pub(crate) mod bodies;
 mod branches;
 pub(crate) mod completions;
+pub(crate) mod connections;
 mod current_tokens;
 pub(crate) mod drain;
 mod events;

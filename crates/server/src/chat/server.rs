@@ -7,38 +7,27 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use logue_graph::IdSource;
 use logue_harness::Clock;
 use logue_harness::events::EventLog;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::access::AccessTokens;
 use super::api::Api;
 use super::bodies::{BodyLimits, read_body};
+use super::connections::Connections;
 use super::drain::{end_with_server, refuse_new_work};
 use super::guard::{Guard, admit};
 use super::host::ChatHost;
 use super::hub::SessionHub;
 use super::limits::{ClientLimits, TurnLimits};
-use super::prefix::BelowPrefix;
-use super::remote::Remote;
 use super::routes::routes;
-use super::stalled::Stalled;
 use super::supervisor::Supervisor;
 use super::trace_context::carry_trace;
 use super::turns::Turns;
 use crate::metrics::count_request;
-
-/// The size limit of the head of a request, in bytes.
-const MAX_HEAD: usize = 64 * 1024;
 
 /// The time after [`ChatServerOptions::drain`] in which received text is saved and clients are answered.
 pub(crate) const AFTER_DRAIN: Duration = Duration::from_millis(800);
@@ -71,6 +60,8 @@ pub struct ChatServerOptions {
     pub continues_conversations: bool,
     /// Whether tokens of the scope `debug` read hidden messages.
     pub debug_view: bool,
+    /// Gives free memory back to the system; called some seconds after many connections ended.
+    pub give_back: Option<fn()>,
 }
 
 impl Default for ChatServerOptions {
@@ -88,6 +79,7 @@ impl Default for ChatServerOptions {
             limits: ClientLimits::default(),
             continues_conversations: false,
             debug_view: false,
+            give_back: None,
         }
     }
 }
@@ -127,6 +119,15 @@ impl ChatServerOptions {
     #[must_use]
     pub fn with_debug_view(mut self, debug_view: bool) -> Self {
         self.debug_view = debug_view;
+        self
+    }
+
+    /// Sets the function that gives free memory back to the system.
+    ///
+    /// It runs on a thread that may block, some seconds after 128 connections ended.
+    #[must_use]
+    pub const fn with_give_back(mut self, give_back: fn()) -> Self {
+        self.give_back = Some(give_back);
         self
     }
 
@@ -266,67 +267,4 @@ pub(crate) fn guard(
     let (tokens, clock) = (Arc::clone(tokens), Arc::clone(clock));
     let limits = &options.limits;
     Arc::new(Guard::new(hosts, ip.is_loopback(), tokens, clock, limits))
-}
-
-/// The open connections of a server.
-pub(crate) struct Connections {
-    graceful: GracefulShutdown,
-    free: Arc<Semaphore>,
-    header_timeout: Duration,
-    write_timeout: Duration,
-    prefix: Option<Arc<str>>,
-}
-
-impl Connections {
-    pub(crate) fn new(options: &ChatServerOptions) -> Self {
-        Self {
-            graceful: GracefulShutdown::new(),
-            free: Arc::new(Semaphore::new(options.max_connections)),
-            header_timeout: options.header_timeout,
-            write_timeout: options.write_timeout,
-            prefix: options.path_prefix.as_deref().map(Arc::from),
-        }
-    }
-
-    /// Accepts connections without end.
-    pub(crate) async fn accept(&self, listener: &TcpListener, router: &axum::Router) {
-        loop {
-            // The semaphore is never closed.
-            let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
-                return;
-            };
-            let Ok((stream, address)) = listener.accept().await else {
-                // The process has too many open files, for example.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            };
-            // Events are small, and must not wait for more.
-            drop(stream.set_nodelay(true));
-            let stream = Stalled::new(stream, self.write_timeout);
-            let service = TowerToHyperService::new(router.clone());
-            let service = BelowPrefix::new(service, self.prefix.clone());
-            let remote = Remote(address.ip());
-            let service = service_fn(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(remote);
-                service.call(request)
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(self.header_timeout)
-                .max_buf_size(MAX_HEAD)
-                .max_header_size(MAX_HEAD)
-                .serve_connection(TokioIo::new(stream), service);
-            let connection = self.graceful.watch(connection);
-            tokio::spawn(async move {
-                // Clients may disconnect at any time.
-                drop(connection.await);
-                drop(permit);
-            });
-        }
-    }
-
-    /// Waits until the connections have ended, at most for `patience`.
-    pub(crate) async fn close(self, patience: Duration) {
-        drop(tokio::time::timeout(patience, self.graceful.shutdown()).await);
-    }
 }

@@ -19,9 +19,10 @@ use super::routes::routes;
 use super::state::Gateway;
 use crate::chat::access::AccessTokens;
 use crate::chat::bodies::{BodyLimits, read_body};
+use crate::chat::connections::Connections;
 use crate::chat::guard::admit;
 use crate::chat::limits::TurnLimits;
-use crate::chat::server::{AFTER_DRAIN, Connections, guard};
+use crate::chat::server::{AFTER_DRAIN, guard};
 use crate::chat::trace_context::carry_trace;
 use crate::metrics::count_request;
 

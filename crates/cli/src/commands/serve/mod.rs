@@ -24,6 +24,7 @@ use crate::commands::serve::agents::ServedAgents;
 use crate::commands::serve::limits::limited;
 use crate::exit::{CliError, Exit};
 use crate::files::io_cause;
+use crate::memory;
 use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
 use crate::setup::store::{ids, open_logged, release_leases, store_failure, url};
@@ -51,7 +52,8 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
         .with_hosts(arguments.host_names.clone())
         .with_path_prefix(arguments.path_prefix.clone())
         .with_continued_conversations(arguments.continue_conversations)
-        .with_debug_view(arguments.debug_view);
+        .with_debug_view(arguments.debug_view)
+        .with_give_back(memory::give_back);
     let prefix = arguments.path_prefix.clone().unwrap_or_default();
     if let Some(drain) = arguments.drain {
         options = options.with_drain(drain);
