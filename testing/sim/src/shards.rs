@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult, InboxEntry,
-    IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, MemoryStore, NewEntry,
-    RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter, SessionFork,
-    SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter,
+    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult,
+    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, MemoryStore,
+    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
+    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter,
 };
 use serde_json::{Map, Value};
 
@@ -215,6 +215,8 @@ impl Store for Shards {
         acquire(owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult, Lazy;
         take_over(owner: &'a str, gone: (&'a str, Timestamp), now: Timestamp, ttl: Duration)
             -> LeaseResult, Lazy;
+        begin(owner: &'a str, invocation_id: &'a str, now: Timestamp, ttl: Duration)
+            -> BeginResult, Lazy;
         session() -> Option<SessionInfo>, Reads;
         history(from: u64, limit: usize) -> Vec<Value>, Reads;
         notes(invocation_id: &'a str) -> Vec<JournalNote>, Reads;
@@ -238,6 +240,7 @@ impl Store for Shards {
         claim_next(invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>, Lazy;
         journal(invocation_id: &'a str, notes: Vec<Value>) -> (), Flushes;
         commit(commit: Commit) -> (), Flushes;
+        commit_and_release(commit: Commit) -> (), Flushes;
         mark_moved(hash: RecordHash, to: &'a str) -> bool, Flushes;
     }
 

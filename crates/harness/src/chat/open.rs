@@ -29,9 +29,20 @@ pub(super) struct Opened {
 
 impl<E: Send + 'static> Inner<E> {
     /// Reads a session whose lease this owner has, unless its state is cached.
-    pub(super) async fn open(&self, session: &str) -> Result<Opened, Failure> {
-        let info = self.store.session(session).await;
-        let info = info.map_err(|error| Failure::load(&error))?;
+    ///
+    /// What is `known` of it was read under that lease.
+    pub(super) async fn open(
+        &self,
+        session: &str,
+        known: Option<SessionInfo>,
+    ) -> Result<Opened, Failure> {
+        let info = match known {
+            Some(info) => Some(info),
+            None => {
+                let info = self.store.session(session).await;
+                info.map_err(|error| Failure::load(&error))?
+            }
+        };
         let known = self.state_cache.take(session);
         let Some(info) = info else {
             let state = self.graph.state(Update::new());

@@ -128,7 +128,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         };
         // Its owner may have ended it in between.
         let found = inner.begun(session_id, message).await;
-        drop(inner.store.release(&lease).await);
+        inner.release(&lease).await;
         found
     }
 }

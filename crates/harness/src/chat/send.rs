@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::store::{
-    EnqueueResult, EntryPayload, EntryState, Lease, LeaseResult, NewEntry, StoreError,
+    BeginResult, EnqueueResult, EntryPayload, EntryState, Lease, LeaseResult, NewEntry, StoreError,
     SuspensionFilter, SuspensionStatus,
 };
 
@@ -65,7 +65,7 @@ impl<E: Send + 'static> ChatHarness<E> {
             return Ok(None);
         };
         let worked = inner.drain(&lease).await;
-        drop(inner.store.release(&lease).await);
+        inner.release(&lease).await;
         worked.map(Some)
     }
 
@@ -80,17 +80,7 @@ impl<E: Send + 'static> ChatHarness<E> {
         let inner = &self.inner;
         let lock = inner.lock_of(session_id);
         let _turn = lock.lock().await;
-        let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);
-        let acquired = inner
-            .store
-            .acquire(session_id, &inner.acquisition(), now, ttl)
-            .await?;
-        let LeaseResult::Lease(lease) = acquired else {
-            return Ok(0);
-        };
-        let worked = inner.drain(&lease).await;
-        drop(inner.store.release(&lease).await);
-        worked
+        inner.drain_free(session_id).await
     }
 }
 
@@ -252,20 +242,15 @@ impl<E: Send + 'static> Inner<E> {
                     Err(error) => return self.errored(Failure::load(&error), None),
                 }
             }
-            let (now, lease) = (self.clock.now(), self.settings.config.lease);
-            let owner = self.acquisition();
-            match self.store.acquire(session, &owner, now, lease).await {
-                Ok(LeaseResult::Lease(lease)) => {
-                    let worked = self.drain_until(&lease, entry, sink).await;
-                    // A lease that cannot be given back expires.
-                    drop(self.store.release(&lease).await);
-                    match worked {
-                        Ok(outcome) => return outcome,
-                        Err(failure) if failure.category == "session_write_conflict" => {}
-                        Err(failure) => return self.errored(failure, None),
-                    }
-                }
-                Ok(LeaseResult::Held { .. }) => self.clock.sleep(self.settings.config.poll).await,
+            match self.begin(session).await {
+                Ok(BeginResult::Turn(begun)) => match self.drain_until(*begun, entry, sink).await {
+                    Ok(outcome) => return outcome,
+                    Err(failure) if failure.category == "session_write_conflict" => {}
+                    Err(failure) => return self.errored(failure, None),
+                },
+                // Another owner settled it between two looks.
+                Ok(BeginResult::Idle) => {}
+                Ok(BeginResult::Held { .. }) => self.clock.sleep(self.settings.config.poll).await,
                 Err(error) => return self.errored(Failure::load(&error), None),
             }
         }

@@ -7,7 +7,8 @@ use tracing::{Instrument as _, Span};
 use super::trace;
 use crate::Timestamp;
 use crate::store::{
-    CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, StoreError,
+    BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload,
+    EntryState, Lease, SessionInfo, StoreError,
 };
 use crate::turns::DispatchPath;
 use logue_graph::RunOutcome;
@@ -44,38 +45,137 @@ pub(super) enum RunResult {
     Refused(Failure),
 }
 
+/// A turn that is to run.
+struct ClaimedTurn<'a> {
+    lease: &'a Lease,
+    claimed: ClaimedEntry,
+    /// The session, unless it is to be read.
+    info: Option<SessionInfo>,
+    /// Whether its commit gives the session back.
+    releases: bool,
+}
+
+/// A turn that has ended.
+struct EndedTurn {
+    outcome: ChatTurnOutcome,
+    /// Whether its entry was settled and its session given back in one step.
+    is_released: bool,
+}
+
+impl EndedTurn {
+    /// The end of a turn whose lease is still held.
+    const fn under_lease(outcome: ChatTurnOutcome) -> Self {
+        Self {
+            outcome,
+            is_released: false,
+        }
+    }
+}
+
 impl<E: Send + 'static> Inner<E> {
-    /// Runs entries until `wanted` is settled.
+    /// Takes a session and claims its next entry.
+    pub(super) async fn begin(&self, session: &str) -> Result<BeginResult, StoreError> {
+        let (owner, id) = (self.acquisition(), self.ids.invocation());
+        let (now, ttl) = (self.clock.now(), self.settings.config.lease);
+        self.store.begin(session, &owner, &id, now, ttl).await
+    }
+
+    /// Runs entries, the begun one first, until `wanted` is settled, and gives the session back.
     pub(super) async fn drain_until(
         &self,
-        lease: &Lease,
+        begun: BegunTurn,
         wanted: u64,
         sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
+        let lease = begun.lease;
         let mut renewed = self.clock.now();
+        let (mut claimed, mut info) = (begun.claimed, begun.info);
         loop {
-            let claimed = self.claim_next(lease, &mut renewed).await;
-            let claimed = claimed.map_err(|error| Failure::save(&error, "session_save_failed"))?;
-            let Some(claimed) = claimed else {
-                // Another owner settled it between two looks.
-                return Err(Failure::new(
-                    "session_write_conflict",
-                    "the entry was settled by another process",
-                ));
-            };
             let entry = claimed.entry.entry;
+            let is_wanted = entry == wanted;
             // Listeners of an earlier entry may follow it at another process.
-            let earlier = (entry != wanted).then(|| sink.of_earlier(entry));
+            let earlier = (!is_wanted).then(|| sink.of_earlier(entry));
             let sink = earlier.as_ref().unwrap_or(sink);
             sink.emit(ChatEvent::Claimed {
                 lease: lease.clone(),
                 is_recovered: claimed.recovered,
             });
-            let outcome = self.next_entry(lease, claimed, sink).await?;
-            if entry == wanted {
-                return Ok(outcome);
+            let turn = ClaimedTurn {
+                lease: &lease,
+                claimed,
+                info: info.take(),
+                releases: is_wanted,
+            };
+            let ended = self.next_entry(turn, sink).await;
+            if is_wanted || ended.is_err() {
+                if !ended.as_ref().is_ok_and(|ended| ended.is_released) {
+                    self.release(&lease).await;
+                }
+                return ended.map(|ended| ended.outcome);
             }
+            let next = self.claim_next(&lease, &mut renewed).await;
+            claimed = match next {
+                Ok(Some(next)) => next,
+                refused => {
+                    self.release(&lease).await;
+                    return Err(match refused {
+                        Err(error) => Failure::save(&error, "session_save_failed"),
+                        // Another owner settled it between two looks.
+                        Ok(_) => Failure::new(
+                            "session_write_conflict",
+                            "the entry was settled by another process",
+                        ),
+                    });
+                }
+            };
         }
+    }
+
+    /// Runs entries until none waits or another owner has the session, and gives it back.
+    pub(super) async fn drain_free(&self, session: &str) -> Result<u64, StoreError> {
+        let mut settled = 0;
+        loop {
+            let BeginResult::Turn(begun) = self.begin(session).await? else {
+                return Ok(settled);
+            };
+            let BegunTurn {
+                lease,
+                claimed,
+                info,
+            } = *begun;
+            let entry = claimed.entry.entry;
+            let turn = ClaimedTurn {
+                lease: &lease,
+                claimed,
+                // Others that wait are processed under the same lease.
+                releases: info.as_ref().is_some_and(|info| info.pending <= 1),
+                info,
+            };
+            let ended = self.next_entry(turn, &Sink::none()).await;
+            if ended.as_ref().is_ok_and(|ended| ended.is_released) {
+                settled += 1;
+                continue;
+            }
+            let worked = match ended {
+                Ok(_) if self.is_settled(&lease.session, entry).await? => self.drain(&lease).await,
+                _ => {
+                    self.release(&lease).await;
+                    return Ok(settled);
+                }
+            };
+            self.release(&lease).await;
+            settled += 1 + worked?;
+        }
+    }
+
+    /// Gives a session back. A lease that cannot be given back expires.
+    pub(super) async fn release(&self, lease: &Lease) {
+        drop(self.store.release(lease).await);
+    }
+
+    async fn is_settled(&self, session: &str, entry: u64) -> Result<bool, StoreError> {
+        let known = self.store.entry(session, entry).await?;
+        Ok(known.is_none_or(|known| known.state == EntryState::Settled))
     }
 
     /// Runs entries until none waits.
@@ -84,16 +184,16 @@ impl<E: Send + 'static> Inner<E> {
         let mut renewed = self.clock.now();
         while let Some(claimed) = self.claim_next(lease, &mut renewed).await? {
             let entry = claimed.entry.entry;
+            let turn = ClaimedTurn {
+                lease,
+                claimed,
+                info: None,
+                releases: false,
+            };
             // A failed entry has its outcome, and an entry taken over is settled by its new owner.
-            if self
-                .next_entry(lease, claimed, &Sink::none())
-                .await
-                .is_err()
+            if self.next_entry(turn, &Sink::none()).await.is_err()
+                || !self.is_settled(&lease.session, entry).await?
             {
-                return Ok(settled);
-            }
-            let now = self.store.entry(&lease.session, entry).await?;
-            if now.is_some_and(|now| now.state != EntryState::Settled) {
                 return Ok(settled);
             }
             settled += 1;
@@ -120,47 +220,57 @@ impl<E: Send + 'static> Inner<E> {
 
     async fn next_entry(
         &self,
-        lease: &Lease,
-        claimed: ClaimedEntry,
+        turn: ClaimedTurn<'_>,
         sink: &Sink<E>,
-    ) -> Result<ChatTurnOutcome, Failure> {
-        let resumed = matches!(claimed.entry.work, Some(EntryPayload::Resume { .. }));
-        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+    ) -> Result<EndedTurn, Failure> {
+        let lease = turn.lease;
+        let entry = &turn.claimed.entry;
+        let resumed = matches!(entry.work, Some(EntryPayload::Resume { .. }));
+        let invocation_id = entry.invocation_id.as_deref().unwrap_or_default();
         let span = trace::turn(&lease.session, invocation_id);
-        let ended = self.run_entry(lease, claimed, sink, &span);
+        let ended = self.run_entry(turn, sink, &span);
         let ended = ended.instrument(span.clone()).await;
         match &ended {
-            Ok(outcome) => {
-                trace::turn_ended(&span, outcome, self.graph.has_signal_metadata_in_spans());
+            Ok(ended) => {
+                let has_metadata = self.graph.has_signal_metadata_in_spans();
+                trace::turn_ended(&span, &ended.outcome, has_metadata);
             }
             Err(failure) => trace::turn_failed(&span, &failure.category),
         }
-        let outcome = ended?;
+        let ended = ended?;
         self.changed.notify_waiters();
         if resumed {
             // A listener that cannot be reached now catches up from its cursor the next time.
             drop(self.deliver(&lease.session).await);
         }
-        Ok(outcome)
+        Ok(ended)
     }
 
     async fn run_entry(
         &self,
-        lease: &Lease,
-        claimed: ClaimedEntry,
+        turn: ClaimedTurn<'_>,
         sink: &Sink<E>,
         span: &Span,
-    ) -> Result<ChatTurnOutcome, Failure> {
+    ) -> Result<EndedTurn, Failure> {
+        let ClaimedTurn {
+            lease,
+            claimed,
+            info,
+            releases,
+        } = turn;
         let session = &lease.session;
         let begun = async {
-            let opened = self.open(session).await?;
+            let opened = self.open(session, info).await?;
             let basis = self.basis(&claimed, session, &opened).await?;
             Ok((opened, basis))
         };
         let (opened, mut basis) = match begun.await {
             Ok(begun) => begun,
             Err(failure) if should_requeue(&claimed, &failure) => return Err(failure),
-            Err(failure) => return self.give_up(lease, failure, &claimed).await,
+            Err(failure) => {
+                let given_up = self.give_up(lease, failure, &claimed).await;
+                return given_up.map(EndedTurn::under_lease);
+            }
         };
         let path = path(&claimed, &opened);
         let ran = if let Some(mode) = claimed.cancel {
@@ -177,12 +287,21 @@ impl<E: Send + 'static> Inner<E> {
         };
         let ending = self.ending(ran, &claimed, &basis, &opened, session).await;
         let ended = match ending {
-            Ok(ending) => self.commit(lease, &claimed, &opened, ending).await,
+            Ok(ending) => {
+                self.commit(lease, &claimed, &opened, ending, releases)
+                    .await
+            }
             Err(failure) if failure.category == "session_write_conflict" => Err(failure),
             Err(failure) if should_requeue(&claimed, &failure) => Err(failure),
-            Err(failure) => self.give_up(lease, failure, &claimed).await,
+            Err(failure) => {
+                let given_up = self.give_up(lease, failure, &claimed).await;
+                given_up.map(EndedTurn::under_lease)
+            }
         };
-        ended.map(|outcome| outcome.with_path(path))
+        ended.map(|ended| EndedTurn {
+            outcome: ended.outcome.with_path(path),
+            ..ended
+        })
     }
 
     /// Notes the calls of the history with which a turn begins.
@@ -226,7 +345,7 @@ impl<E: Send + 'static> Inner<E> {
             .map_err(|error| Failure::save(&error, "session_save_failed"))
     }
 
-    /// Commits the end of a turn.
+    /// Commits the end of a turn, and gives the session back if `releases` says so.
     ///
     /// If that fails, the turn has failed, unless it [stays queued](should_requeue).
     async fn commit(
@@ -235,7 +354,8 @@ impl<E: Send + 'static> Inner<E> {
         claimed: &ClaimedEntry,
         opened: &Opened,
         mut ending: TurnCommit,
-    ) -> Result<ChatTurnOutcome, Failure> {
+        releases: bool,
+    ) -> Result<EndedTurn, Failure> {
         self.report_fields(&mut ending);
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let added = ending.messages.len() as u64;
@@ -252,7 +372,12 @@ impl<E: Send + 'static> Inner<E> {
             settle: Some(ending.settle),
             now: self.clock.now(),
         };
-        match self.store.commit(lease, commit).await {
+        let committed = if releases {
+            self.store.commit_and_release(lease, commit).await
+        } else {
+            self.store.commit(lease, commit).await
+        };
+        match committed {
             Ok(()) => {
                 if let Some(state) = ending.state {
                     let now = Opened {
@@ -264,14 +389,18 @@ impl<E: Send + 'static> Inner<E> {
                     };
                     self.state_cache.put(&lease.session, lease.epoch, now);
                 }
-                Ok(ending.outcome)
+                Ok(EndedTurn {
+                    outcome: ending.outcome,
+                    is_released: releases,
+                })
             }
             Err(error) => {
                 let failure = Failure::save(&error, ending.commit_failure_category);
                 if error.is_conflict() || should_requeue(claimed, &failure) {
                     return Err(failure);
                 }
-                self.give_up(lease, failure, claimed).await
+                let given_up = self.give_up(lease, failure, claimed).await;
+                given_up.map(EndedTurn::under_lease)
             }
         }
     }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityFault,
-    IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RepairReport, SessionFilter,
-    SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, EnqueueResult,
+    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension,
+    SuspensionFilter,
 };
 use super::transfer::{
     ImportResult, RecordArrival, RecordHash, RecordSink, RecordSource, SessionLocation,
 };
-use super::{Store, StoreResult};
+use super::{Store, StoreError, StoreResult};
 use crate::clock::Timestamp;
 
 /// Declares the trait of layers and its implementation of [`Store`] from one list of operations.
@@ -73,6 +74,51 @@ macro_rules! layer {
                     self.forward(move |store| store.$name($($argument),*))
                 }
             )*
+
+            /// Begins a turn by the operations of this layer: [`acquire`](Self::acquire) and
+            /// [`claim_next`](Self::claim_next). The session is not read.
+            ///
+            /// A layer that changes none of them and not [`session`](Self::session) forwards [`Store::begin`] for speed.
+            fn begin<'a>(
+                &'a self,
+                session: &'a str,
+                owner: &'a str,
+                invocation_id: &'a str,
+                now: Timestamp,
+                ttl: Duration,
+            ) -> StoreResult<'a, BeginResult> {
+                Box::pin(async move {
+                    let lease = match StoreLayer::acquire(self, session, owner, now, ttl).await? {
+                        LeaseResult::Lease(lease) => lease,
+                        LeaseResult::Held { owner, until } => {
+                            return Ok(BeginResult::Held { owner, until });
+                        }
+                    };
+                    let begun = claim_under(self, &lease, invocation_id, now).await;
+                    if !matches!(begun, Ok(BeginResult::Turn(_))) {
+                        // A lease that cannot be given back expires.
+                        drop(StoreLayer::release(self, &lease).await);
+                    }
+                    begun
+                })
+            }
+
+            /// Ends a turn by the operations of this layer: [`commit`](Self::commit) and
+            /// [`release`](Self::release).
+            ///
+            /// A layer that changes neither forwards [`Store::commit_and_release`] for speed.
+            fn commit_and_release<'a>(
+                &'a self,
+                lease: &'a Lease,
+                commit: Commit,
+            ) -> StoreResult<'a, ()> {
+                Box::pin(async move {
+                    StoreLayer::commit(self, lease, commit).await?;
+                    // A lease that cannot be given back expires.
+                    drop(StoreLayer::release(self, lease).await);
+                    Ok(())
+                })
+            }
         }
 
         #[expect(
@@ -85,8 +131,45 @@ macro_rules! layer {
                     StoreLayer::$name(self, $($argument),*)
                 }
             )*
+
+            fn begin<'a>(
+                &'a self,
+                session: &'a str,
+                owner: &'a str,
+                invocation_id: &'a str,
+                now: Timestamp,
+                ttl: Duration,
+            ) -> StoreResult<'a, BeginResult> {
+                StoreLayer::begin(self, session, owner, invocation_id, now, ttl)
+            }
+
+            fn commit_and_release<'a>(
+                &'a self,
+                lease: &'a Lease,
+                commit: Commit,
+            ) -> StoreResult<'a, ()> {
+                StoreLayer::commit_and_release(self, lease, commit)
+            }
         }
     };
+}
+
+/// Marks the next entry as running under a lease that was taken.
+pub(super) async fn claim_under<L: StoreLayer + ?Sized>(
+    layer: &L,
+    lease: &Lease,
+    invocation_id: &str,
+    now: Timestamp,
+) -> Result<BeginResult, StoreError> {
+    let claimed = StoreLayer::claim_next(layer, lease, invocation_id, now).await?;
+    let Some(claimed) = claimed else {
+        return Ok(BeginResult::Idle);
+    };
+    Ok(BeginResult::Turn(Box::new(BegunTurn {
+        lease: lease.clone(),
+        claimed,
+        info: None,
+    })))
 }
 
 layer! {

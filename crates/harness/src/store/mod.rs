@@ -21,10 +21,15 @@
 //! Every method is one transaction: it happens as a whole and is durable when it returns, or it did
 //! not happen. None of them holds anything between calls, so a turn of minutes locks nothing.
 //!
+//! Leases are an exception: a store may make [`begin`](Store::begin), [`renew`](Store::renew) and
+//! [`release`](Store::release) durable with the next durable operation only, of any session. Until then
+//! nothing that is stored depends on them: a crash that loses one loses no note and no commit, and the
+//! owner of a lost lease is refused.
+//!
 //! ```text
-//! enqueue ─▶ inbox ─▶ acquire ─▶ claim_next ─▶ journal … ─▶ commit ─▶ history, outcome
-//!                        ▲                                    └────▶ suspension ─▶ signal ─▶ inbox
-//!                    renew while it takes
+//! enqueue ─▶ inbox ─▶ begin ─▶ journal … ─▶ commit ─▶ history, outcome
+//!                       ▲                     └────▶ suspension ─▶ signal ─▶ inbox
+//!             renew while it takes
 //! ```
 //!
 //! Nothing here is of one database: positions are numbers that count up within a session, and all
@@ -49,10 +54,11 @@ pub use memory::MemoryStore;
 #[cfg(feature = "system")]
 pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    EntryState, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, NewOutcome, NewSuspension, OutcomeKind, RepairReport, SessionFilter, SessionFork,
-    SessionInfo, SignalResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
+    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,
+    EnqueueResult, EntryPayload, EntryState, InboxEntry, IntegrityFault, IntegrityReport,
+    JournalNote, Lease, LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension,
+    SuspensionFilter, SuspensionStatus,
 };
 pub use transfer::{
     EntryRecord, ImportResult, OutcomeRecord, QuarantineRecord, RecordArrival, RecordDigest,
@@ -227,6 +233,24 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<'a, Option<ClaimedEntry>>;
 
+    /// Takes a free session and marks its next entry as running.
+    ///
+    /// As [`acquire`](Self::acquire), [`claim_next`](Self::claim_next) and
+    /// [`session`](Self::session) in one transaction, except that the session is left free if nothing
+    /// waits. A layer may make two operations of it, which leave a lease if they are interrupted, and
+    /// not read the session.
+    ///
+    /// # Errors
+    /// As of `acquire` and `claim_next`.
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult>;
+
     /// Adds notes to the journal of the running entry. Durable when it returns.
     ///
     /// # Errors
@@ -248,6 +272,15 @@ pub trait Store: Send + Sync {
     /// or none does and one is to be settled; [`StoreError::Exists`] if it is to wait for a signal
     /// under an id that another turn waits under. Nothing is changed then.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()>;
+
+    /// Ends a turn and gives the session back in one transaction.
+    ///
+    /// The lease is kept if the commit is refused. A layer may make two operations of it, of which
+    /// the second one may fail: the lease then expires.
+    ///
+    /// # Errors
+    /// As of [`commit`](Self::commit).
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()>;
 
     /// Consumes the latest suspension of an invocation: marks it as signalled and puts the payload into the inbox of its
     /// session. One that was signalled before is not consumed again; its first entry is returned. Of

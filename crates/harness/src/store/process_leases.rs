@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::CancelMode;
+use super::layer::claim_under;
 use super::{
-    Lease, LeaseResult, SessionLocation, SharedStore, Store, StoreLayer, StoreResult, clock_of,
+    BeginResult, CancelMode, Commit, Lease, LeaseResult, SessionLocation, SharedStore, Store,
+    StoreLayer, StoreResult, clock_of,
 };
 use crate::clock::Timestamp;
 use crate::machine::Machine;
@@ -71,6 +72,19 @@ impl ProcessLeases {
         }
     }
 
+    /// Keeps a lease of this process.
+    fn took(&self, lease: &Lease) {
+        lock(&self.seen).remove(&lease.session);
+        let mut held = lock(&self.held);
+        held.retain(|other| other.session != lease.session);
+        held.push(lease.clone());
+    }
+
+    /// Forgets a lease that this process had.
+    fn gave_back(&self, lease: &Lease) {
+        lock(&self.held).retain(|held| held != lease);
+    }
+
     /// Returns whether the owner of a lease can no longer renew it.
     fn is_gone(&self, session: &str, owner: &str, until: Timestamp, ttl: Duration) -> bool {
         if clock_of(owner) == self.name {
@@ -116,12 +130,57 @@ impl StoreLayer for ProcessLeases {
                 acquired = taken.await?;
             }
             if let LeaseResult::Lease(lease) = &acquired {
-                lock(&self.seen).remove(session);
-                let mut held = lock(&self.held);
-                held.retain(|other| other.session != lease.session);
-                held.push(lease.clone());
+                self.took(lease);
             }
             Ok(acquired)
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        Box::pin(async move {
+            let named = self.clock.owner(owner);
+            let begun = self
+                .inner
+                .begin(session, &named, invocation_id, self.clock.now(), ttl);
+            match begun.await? {
+                BeginResult::Turn(begun) => {
+                    self.took(&begun.lease);
+                    Ok(BeginResult::Turn(begun))
+                }
+                BeginResult::Held {
+                    owner: holder,
+                    until,
+                } if self.is_gone(session, &holder, until, ttl) => {
+                    let taken = StoreLayer::acquire(self, session, owner, now, ttl).await?;
+                    let LeaseResult::Lease(lease) = taken else {
+                        return Ok(BeginResult::Held {
+                            owner: holder,
+                            until,
+                        });
+                    };
+                    let begun = claim_under(self, &lease, invocation_id, now).await;
+                    if !matches!(begun, Ok(BeginResult::Turn(_))) {
+                        drop(StoreLayer::release(self, &lease).await);
+                    }
+                    begun
+                }
+                other => Ok(other),
+            }
+        })
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        Box::pin(async move {
+            self.inner.commit_and_release(lease, commit).await?;
+            self.gave_back(lease);
+            Ok(())
         })
     }
 
@@ -157,7 +216,7 @@ impl StoreLayer for ProcessLeases {
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
         Box::pin(async move {
             let released = self.inner.release(lease).await;
-            lock(&self.held).retain(|held| held != lease);
+            self.gave_back(lease);
             released
         })
     }

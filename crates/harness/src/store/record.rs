@@ -185,6 +185,36 @@ pub struct ClaimedEntry {
     pub cancel: Option<CancelMode>,
 }
 
+/// A turn that was begun.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BegunTurn {
+    /// The lease under which it runs.
+    pub lease: Lease,
+    /// The entry that it processes.
+    pub claimed: ClaimedEntry,
+    /// The session under that lease, if it was read.
+    ///
+    /// A record that cannot be read does not keep a turn from beginning: it fails the turn.
+    pub info: Option<SessionInfo>,
+}
+
+/// The result of [`begin`](super::Store::begin).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BeginResult {
+    /// The session is the caller's, and its next entry runs.
+    Turn(Box<BegunTurn>),
+    /// Nothing waits; the session was not taken.
+    Idle,
+    /// Another owner has it.
+    Held {
+        /// The other owner.
+        owner: String,
+        /// Until when, unless they renew it.
+        until: Timestamp,
+    },
+}
+
 /// A note of the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalNote {

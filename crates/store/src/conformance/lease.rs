@@ -284,7 +284,10 @@ async fn nothing_comes_of(store: &dyn Store, lease: &Lease) -> Checked {
     refused("a note", note, "fenced")?;
     let seq = before.0.as_ref().map_or(0, |info| info.seq);
     let late = done("i1", seq, vec![user_message("late")]);
-    refused("an end", store.commit(lease, late).await, "fenced")?;
+    let ended = store.commit(lease, late.clone()).await;
+    refused("an end", ended, "fenced")?;
+    let ended = store.commit_and_release(lease, late).await;
+    refused("an end with a release", ended, "fenced")?;
     refused("a save", store.commit(lease, save("i1", 7)).await, "fenced")?;
     let after = (store.session("s").await?, store.inbox("s").await?);
     same("the session", after, before)?;

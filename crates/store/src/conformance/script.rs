@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Commit, Disposition, EntryPayload, Lease, LeaseResult, MemoryStore, NewEntry,
-    NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionFork, SharedStore, Store,
-    StoreError, SuspensionFilter, SuspensionStatus,
+    BeginResult, CancelMode, Commit, Disposition, EntryPayload, Lease, LeaseResult, MemoryStore,
+    NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionFork, SharedStore,
+    Store, StoreError, SuspensionFilter, SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,9 @@ pub(super) async fn play(store: &dyn Store, script: &[u64]) -> [&'static str; 3]
 
 const SESSIONS: [&str; 3] = ["s", "t", "u"];
 
+/// Two acquisitions by one holder, and another holder.
+const OWNERS: [&str; 3] = ["a#1", "a#2", "b"];
+
 /// The state of a script: its leases and its clock.
 #[derive(Default)]
 struct Player {
@@ -97,7 +100,7 @@ impl Bits {
 impl Player {
     async fn play(&mut self, store: &dyn Store, bits: u64) -> String {
         let mut bits = Bits(bits);
-        let kind = bits.below(24);
+        let kind = bits.below(26);
         self.now += bits.below(9);
         let now = Timestamp(self.now);
         let session = bits.pick(&SESSIONS, "s");
@@ -118,11 +121,26 @@ impl Player {
                 debug_text(store.enqueue(session, entry).await)
             }
             3 | 4 => {
-                let owner = bits.pick(&["a", "b"], "a");
+                let owner = bits.pick(&OWNERS, "b");
                 let ttl = Duration::from_millis(bits.below(40));
                 let answer = store.acquire(session, owner, now, ttl).await;
                 if let Ok(LeaseResult::Lease(lease)) = &answer {
                     self.leases.push(lease.clone());
+                }
+                debug_text(answer)
+            }
+            24 | 25 => {
+                let owner = bits.pick(&OWNERS, "b");
+                let ttl = Duration::from_millis(bits.below(40));
+                self.invocations += 1;
+                let new_id = format!("i{}", self.invocations);
+                let mut answer = store.begin(session, owner, &new_id, now, ttl).await;
+                if let Ok(BeginResult::Turn(begun)) = &mut answer {
+                    self.leases.push(begun.lease.clone());
+                    if let Some(info) = &mut begun.info {
+                        info.fields.sort_keys();
+                        info.labels.sort_keys();
+                    }
                 }
                 debug_text(answer)
             }
@@ -191,6 +209,9 @@ impl Player {
                 let seq = info.ok().flatten().map_or(0, |info| info.seq);
                 let expected = if bits.below(8) == 0 { seq + 1 } else { seq };
                 let commit = self.commit(invocation, expected, bits);
+                if bits.flip() {
+                    return debug_text(store.commit_and_release(&lease, commit).await);
+                }
                 debug_text(store.commit(&lease, commit).await)
             }
         }

@@ -2,16 +2,16 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Commit, Disposition, EntryPayload, EntryState, JournalNote, OutcomeKind,
-    SharedStore, StoreError, StoredOutcome,
+    BeginResult, BegunTurn, CancelMode, Commit, Disposition, EntryPayload, EntryState, JournalNote,
+    OutcomeKind, SharedStore, Store, StoreError, StoredOutcome,
 };
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{
     LATER, NOW, TTL, claim_next, done, entry, history, keyed, lease, lease_at, outcome, save,
-    sound, turn, user_message, waiting_turn,
+    sound, suspended, turn, user_message, waiting_turn,
 };
-use super::{Checked, refused, same};
+use super::{Checked, ContractViolation, refused, same};
 
 pub(super) async fn a_turn_goes_from_the_inbox_into_the_history(store: SharedStore) -> Checked {
     store.enqueue("s", keyed("Hello.", "k")).await?;
@@ -71,6 +71,107 @@ pub(super) async fn a_turn_goes_from_the_inbox_into_the_history(store: SharedSto
         Some((Some("2".to_owned()), NOW, LATER)),
     )?;
     sound(&*store).await.map(drop)
+}
+
+/// Begins a turn.
+async fn begin(
+    store: &dyn Store,
+    owner: &str,
+    invocation_id: &str,
+    now: Timestamp,
+) -> Result<BegunTurn, ContractViolation> {
+    match store.begin("s", owner, invocation_id, now, TTL).await? {
+        BeginResult::Turn(begun) => Ok(*begun),
+        other => Err(ContractViolation::Promise {
+            what: format!("a turn of `{owner}`"),
+            found: format!("{other:?}"),
+            expected: "a turn".to_owned(),
+        }),
+    }
+}
+
+pub(super) async fn a_turn_is_begun_in_one_step(store: SharedStore) -> Checked {
+    let unknown = store.begin("s", "a", "i1", NOW, TTL).await;
+    refused("a session that does not exist", unknown, "not found")?;
+    store.set_label("s", "color", json!("red"), NOW).await?;
+    let idle = store.begin("s", "a", "i1", NOW, TTL).await?;
+    same("a session without entries", idle, BeginResult::Idle)?;
+    // It is free: an idle session is not taken.
+    let taken = lease_at(&*store, "s", "b", NOW).await?;
+    let held = BeginResult::Held {
+        owner: "b".to_owned(),
+        until: LATER,
+    };
+    let found = store.begin("s", "a", "i1", NOW, TTL).await?;
+    same("one that is held and idle", found, held.clone())?;
+    store.enqueue("s", entry("x")).await?;
+    let found = store.begin("s", "a", "i1", NOW, TTL).await?;
+    same("one that is held", found, held)?;
+    store.release(&taken).await?;
+
+    let begun = begin(&*store, "a#1", "i1", NOW).await?;
+    same("a later epoch", begun.lease.epoch > taken.epoch, true)?;
+    same("the owner", &*begun.lease.owner, "a#1")?;
+    same("its entry", begun.claimed.entry.entry, 1)?;
+    same("its state", begun.claimed.entry.state, EntryState::Running)?;
+    same("recovery", begun.claimed.recovered, false)?;
+    let read = store.session("s").await?;
+    same("the session", &begun.info, &read)?;
+    let kept = read.map(|info| (info.epoch, info.labels.len(), info.pending));
+    same("what it has", kept, Some((begun.lease.epoch, 1, 1)))?;
+    let inbox = store.inbox("s").await?;
+    same("the inbox", inbox, vec![begun.claimed.entry.clone()])?;
+    let commit = done("i1", 0, vec![user_message("x")]);
+    store.commit(&begun.lease, commit).await.map_err(Into::into)
+}
+
+pub(super) async fn a_broken_turn_is_begun_again(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    let first = begin(&*store, "a", "i1", NOW).await?;
+    store.journal(&first.lease, "i1", vec![json!("n")]).await?;
+    let held = store.begin("s", "b", "i2", NOW, TTL).await?;
+    same(
+        "another owner",
+        matches!(held, BeginResult::Held { .. }),
+        true,
+    )?;
+    for (owner, now) in [("a", NOW), ("b", LATER)] {
+        let begun = begin(&*store, owner, "i2", now).await?;
+        same("recovery", begun.claimed.recovered, true)?;
+        same("its notes", begun.claimed.notes, vec![json!("n")])?;
+        let invocation = begun.claimed.entry.invocation_id;
+        same("its invocation", invocation.as_deref(), Some("i1"))?;
+        same("a later epoch", begun.lease.epoch > first.lease.epoch, true)?;
+    }
+    let late = store.journal(&first.lease, "i1", vec![json!("late")]).await;
+    refused("the first owner", late, "fenced")
+}
+
+pub(super) async fn the_end_of_a_turn_gives_the_session_back(store: SharedStore) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    let begun = begin(&*store, "a", "i1", NOW).await?;
+    let lease = &begun.lease;
+    let conflict = done("i1", 7, vec![user_message("x")]);
+    let refusal = store.commit_and_release(lease, conflict).await;
+    refused("another length", refusal, "conflict")?;
+    same("the lease", store.renew(lease, NOW, TTL).await?, None)?;
+    let end = done("i1", 0, vec![user_message("x"), user_message("y")]);
+    store.commit_and_release(lease, end.clone()).await?;
+    let found = history(&*store, "s").await?;
+    same("the history", found, end.messages.clone())?;
+    let late = store.renew(lease, NOW, TTL).await;
+    refused("a lease that was given back", late, "fenced")?;
+    let again = store.commit_and_release(lease, end).await;
+    refused("a second end", again, "fenced")?;
+
+    store.enqueue("s", entry("z")).await?;
+    let next = begin(&*store, "b", "i2", NOW).await?;
+    let seq = next.info.as_ref().map(|info| info.seq);
+    same("the next owner", seq, Some(2))?;
+    let waits = suspended("i2", 2, "mail");
+    store.commit_and_release(&next.lease, waits).await?;
+    let free = lease_at(&*store, "s", "c", NOW).await?;
+    same("a later epoch", free.epoch > next.lease.epoch, true)
 }
 
 pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {

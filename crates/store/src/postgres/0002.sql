@@ -43,12 +43,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- Writes the row of a session with its checksum.
+-- Writes the row of a locked session with its checksum, and its lease except the epoch.
 CREATE FUNCTION logue.put(s logue.session) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE logue.session SET seq = s.seq, entries = s.entries, cursor = s.cursor,
         updated_at = s.updated_at, fields = s.fields, labels = s.labels, has_state = s.has_state,
-        schema_version = s.schema_version, sum = logue.sum_of(s)
+        schema_version = s.schema_version, owner = s.owner, until = s.until, sum = logue.sum_of(s)
     WHERE sid = s.sid;
 END $$;
 
@@ -248,8 +248,27 @@ $$ SELECT CASE WHEN position('@'::bytea IN owner) = 0
        THEN regexp_replace(encode(owner, 'escape'), '#[^#]*$', '')
        ELSE regexp_replace(encode(owner, 'escape'), '#[^#]*(@[^@]*)$', '\1') END $$;
 
--- Takes a session. Without `p_now` the time is that of the database, and all owners share it; with it,
--- times of owners with different clocks are not compared.
+-- Whether a lease keeps a session from an owner. Without `p_now` the time is that of the database, and all
+-- owners share it; with it, times of owners with different clocks are not compared.
+CREATE FUNCTION logue.is_held(s logue.session, p_owner bytea, p_now bigint, p_time bigint)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS
+$$ SELECT coalesce(s.owner <> p_owner AND logue.holder_of(s.owner) <> logue.holder_of(p_owner)
+       AND (p_time < s.until OR (p_now IS NOT NULL
+           AND logue.clock_of(s.owner) <> logue.clock_of(p_owner))), false) $$;
+
+-- The end of a lease.
+CREATE FUNCTION logue.lease_end(p_time bigint, p_ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
+$$ SELECT CASE WHEN p_time > 9223372036854775807 - p_ttl THEN 9223372036854775807
+       ELSE p_time + p_ttl END $$;
+
+-- Lets the transaction be confirmed before it is on the disk. The next flush of any transaction brings it
+-- there, and until then nothing that is stored or was answered depends on it.
+CREATE FUNCTION logue.defer_flush() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+END $$;
+
+-- Takes a session.
 CREATE FUNCTION logue.acquire(p_id bytea, p_owner bytea, p_gone bytea, p_end bigint, p_now bigint,
     p_ttl bigint,
     OUT status text, OUT epoch bigint, OUT holder bytea, OUT until bigint)
@@ -268,9 +287,7 @@ BEGIN
         END IF;
         PERFORM logue.check_here(s);
         time := coalesce(p_now, logue.server_time());
-        IF logue.holder_of(s.owner) <> logue.holder_of(p_owner)
-            AND (time < s.until OR (p_now IS NOT NULL
-                AND logue.clock_of(s.owner) <> logue.clock_of(p_owner)))
+        IF logue.is_held(s, p_owner, p_now, time)
             AND NOT coalesce(p_gone = s.owner AND p_end = s.until, false)
         THEN
             status := 'held';
@@ -288,8 +305,7 @@ BEGIN
     END IF;
     status := 'lease';
     epoch := s.epoch + 1;
-    until := CASE WHEN time > 9223372036854775807 - p_ttl THEN 9223372036854775807
-        ELSE time + p_ttl END;
+    until := logue.lease_end(time, p_ttl);
     UPDATE logue.session o SET epoch = acquire.epoch, owner = p_owner, until = acquire.until
         WHERE o.sid = s.sid;
 END $$;
@@ -312,8 +328,8 @@ BEGIN
         RETURN;
     END IF;
     time := coalesce(p_now, logue.server_time());
-    UPDATE logue.session SET until = CASE WHEN time > 9223372036854775807 - p_ttl
-        THEN 9223372036854775807 ELSE time + p_ttl END WHERE sid = s.sid;
+    PERFORM logue.defer_flush();
+    UPDATE logue.session SET until = logue.lease_end(time, p_ttl) WHERE sid = s.sid;
     status := 'ok';
     IF s.cursor < s.entries THEN
         SELECT e.cancel INTO cancel FROM logue.entry e WHERE pos = (s.sid << 32) + s.cursor + 1;
@@ -323,10 +339,51 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION logue.release(p_id bytea, p_epoch bigint, p_owner bytea) RETURNS void LANGUAGE sql VOLATILE AS
-$$ UPDATE logue.session SET owner = NULL, until = 0
-   WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id AND epoch = p_epoch
-       AND owner = p_owner $$;
+CREATE FUNCTION logue.release(p_id bytea, p_epoch bigint, p_owner bytea) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM logue.defer_flush();
+    UPDATE logue.session SET owner = NULL, until = 0
+        WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id AND epoch = p_epoch
+            AND owner = p_owner;
+END $$;
+
+-- Marks the next entry of a locked session as running under its lease.
+CREATE FUNCTION logue.claim(s logue.session, p_invocation bytea, p_again boolean,
+    OUT status text, OUT entry bigint, OUT work text, OUT key bytea, OUT invocation bytea,
+    OUT accepted_at bigint, OUT cancel smallint, OUT recovered boolean, OUT notes text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    e logue.entry;
+BEGIN
+    entry := s.cursor + 1;
+    SELECT * INTO e FROM logue.entry o WHERE o.pos = (s.sid << 32) + claim.entry;
+    IF NOT FOUND THEN
+        status := 'entry ' || entry || ' is missing';
+        RETURN;
+    END IF;
+    IF e.sum IS DISTINCT FROM logue.sum_of(e) THEN
+        status := 'entry ' || entry;
+        RETURN;
+    END IF;
+    status := 'entry';
+    recovered := e.invocation IS NOT NULL AND NOT (p_again AND e.claimed IS NOT DISTINCT FROM s.epoch);
+    IF e.invocation IS NULL THEN
+        e.invocation := coalesce(e.continues, p_invocation);
+        e.claimed := s.epoch;
+        PERFORM logue.put(e);
+    ELSIF recovered THEN
+        SELECT array_agg(n.body ORDER BY n.seq) INTO notes FROM logue.note n
+            WHERE n.sid = s.sid AND substr(n.invocation, 1, 1024) = substr(e.invocation, 1, 1024)
+                AND n.invocation = e.invocation;
+        UPDATE logue.entry o SET claimed = s.epoch WHERE o.pos = e.pos;
+    END IF;
+    work := e.work;
+    key := e.key;
+    invocation := e.invocation;
+    accepted_at := e.accepted_at;
+    cancel := e.cancel;
+END $$;
 
 CREATE FUNCTION logue.claim_next(p_id bytea, p_epoch bigint, p_owner bytea, p_invocation bytea,
     p_again boolean,
@@ -336,7 +393,6 @@ CREATE FUNCTION logue.claim_next(p_id bytea, p_epoch bigint, p_owner bytea, p_in
 LANGUAGE plpgsql AS $$
 DECLARE
     s logue.session;
-    e logue.entry;
 BEGIN
     SELECT * INTO s FROM logue.locked(p_id);
     IF NOT FOUND THEN
@@ -352,33 +408,88 @@ BEGIN
         status := 'none';
         RETURN;
     END IF;
-    entry := s.cursor + 1;
-    SELECT * INTO e FROM logue.entry o WHERE o.pos = (s.sid << 32) + claim_next.entry;
-    IF NOT FOUND THEN
-        status := 'entry ' || entry || ' is missing';
+    -- Flushed: without its mark, an owner with a valid lease could not end the turn.
+    SELECT c.status, c.entry, c.work, c.key, c.invocation, c.accepted_at, c.cancel, c.recovered, c.notes
+        INTO status, entry, work, key, invocation, accepted_at, cancel, recovered, notes
+        FROM logue.claim(s, p_invocation, p_again) c;
+END $$;
+
+-- Takes a session and claims its next entry, if there is one. The answer has the session under the lease.
+-- Each acquisition has an owner of its own, so that a repetition finds its lease.
+CREATE FUNCTION logue.begin(p_id bytea, p_owner bytea, p_invocation bytea, p_now bigint, p_ttl bigint,
+    p_again boolean,
+    OUT status text, OUT id bytea, OUT seq bigint, OUT entries bigint, OUT cursor bigint,
+    OUT epoch bigint, OUT has_state boolean, OUT schema_version bytea, OUT created_at bigint,
+    OUT updated_at bigint, OUT owner bytea, OUT until bigint, OUT field_names bytea[],
+    OUT field_values text[], OUT label_names bytea[], OUT label_values text[],
+    OUT entry bigint, OUT work text, OUT key bytea, OUT invocation bytea, OUT accepted_at bigint,
+    OUT cancel smallint, OUT recovered boolean, OUT notes text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    s logue.session;
+    time bigint;
+BEGIN
+    SELECT * INTO s FROM logue.session o
+        WHERE substr(o.id, 1, 1024) = substr(p_id, 1, 1024) AND o.id = p_id;
+    -- Nothing is locked without need, as in `acquire`.
+    FOR attempt IN 1..2 LOOP
+        IF s.sid IS NULL THEN
+            status := 'missing';
+            RETURN;
+        END IF;
+        PERFORM logue.check_here(s);
+        time := coalesce(p_now, logue.server_time());
+        IF logue.is_held(s, p_owner, p_now, time) THEN
+            status := 'held';
+            owner := s.owner;
+            until := s.until;
+            RETURN;
+        END IF;
+        IF s.cursor >= s.entries THEN
+            status := 'none';
+            RETURN;
+        END IF;
+        IF attempt = 1 THEN
+            SELECT * INTO s FROM logue.locked(p_id);
+        END IF;
+    END LOOP;
+    status := logue.damage(s);
+    IF status IS NOT NULL THEN
         RETURN;
     END IF;
-    IF e.sum IS DISTINCT FROM logue.sum_of(e) THEN
-        status := 'entry ' || entry;
+    PERFORM logue.defer_flush();
+    IF NOT p_again OR s.owner IS DISTINCT FROM p_owner THEN
+        s.epoch := s.epoch + 1;
+    END IF;
+    s.owner := p_owner;
+    s.until := logue.lease_end(time, p_ttl);
+    SELECT c.status, c.entry, c.work, c.key, c.invocation, c.accepted_at, c.cancel, c.recovered, c.notes
+        INTO status, entry, work, key, invocation, accepted_at, cancel, recovered, notes
+        FROM logue.claim(s, p_invocation, p_again) c;
+    IF status <> 'entry' THEN
         RETURN;
     END IF;
-    status := 'entry';
-    recovered := e.invocation IS NOT NULL AND NOT (p_again AND e.claimed IS NOT DISTINCT FROM p_epoch);
-    IF e.invocation IS NULL THEN
-        e.invocation := coalesce(e.continues, p_invocation);
-        e.claimed := p_epoch;
-        PERFORM logue.put(e);
-    ELSIF recovered THEN
-        SELECT array_agg(n.body ORDER BY n.seq) INTO notes FROM logue.note n
-            WHERE n.sid = s.sid AND substr(n.invocation, 1, 1024) = substr(e.invocation, 1, 1024)
-                AND n.invocation = e.invocation;
-        UPDATE logue.entry o SET claimed = p_epoch WHERE o.pos = e.pos;
+    UPDATE logue.session o SET epoch = s.epoch, owner = s.owner, until = s.until WHERE o.sid = s.sid;
+    id := s.id;
+    seq := s.seq;
+    entries := s.entries;
+    cursor := s.cursor;
+    epoch := s.epoch;
+    has_state := s.has_state;
+    schema_version := s.schema_version;
+    created_at := s.created_at;
+    updated_at := s.updated_at;
+    owner := s.owner;
+    until := s.until;
+    -- A number of 0 says that there are none.
+    IF s.fields <> 0 THEN
+        SELECT array_agg(f.name ORDER BY f.name), array_agg(logue.whole(f.value) ORDER BY f.name)
+            INTO field_names, field_values FROM logue.field f WHERE f.sid = s.sid;
     END IF;
-    work := e.work;
-    key := e.key;
-    invocation := e.invocation;
-    accepted_at := e.accepted_at;
-    cancel := e.cancel;
+    IF s.labels <> 0 THEN
+        SELECT array_agg(l.name ORDER BY l.name), array_agg(l.value ORDER BY l.name)
+            INTO label_names, label_values FROM logue.label l WHERE l.sid = s.sid;
+    END IF;
 END $$;
 
 -- Adds notes. `p_from` is where the journal ended when the call was made, if that is known.

@@ -142,7 +142,7 @@ CREATE FUNCTION logue.commit(p_id bytea, p_epoch bigint, p_owner bytea, p_invoca
     p_messages text[], p_hashes bytea[], p_payloads text[], p_names bytea[], p_values text[],
     p_schema bytea, p_end smallint, p_kind smallint, p_from bigint, p_body text,
     p_keep_journal boolean, p_keep_wait boolean, p_signal bytea, p_metadata text, p_record text,
-    p_has_state boolean, p_now bigint, p_again boolean,
+    p_has_state boolean, p_now bigint, p_release boolean, p_again boolean,
     OUT status text, OUT current bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -232,6 +232,10 @@ BEGIN
         e.cancel := NULL;
         e.claimed := NULL;
         PERFORM logue.put(e);
+    END IF;
+    IF p_release THEN
+        s.owner := NULL;
+        s.until := 0;
     END IF;
     PERFORM logue.put(s);
     IF p_end > 1 OR (p_end = 1 AND NOT p_keep_journal) THEN

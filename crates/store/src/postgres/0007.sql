@@ -184,7 +184,9 @@ BEGIN
     SELECT (count(*) << 32) + (coalesce(sum(l.sum), 0) & 4294967295) INTO s.labels
         FROM logue.label l WHERE l.sid = p_sid;
     IF logue.is_impossible(s) THEN
-        UPDATE logue.session SET owner = NULL, until = 0, epoch =
+        s.owner := NULL;
+        s.until := 0;
+        UPDATE logue.session SET epoch =
             CASE WHEN epoch BETWEEN 0 AND 9007199254740991 THEN epoch + 1 ELSE 1099511627776 END
             WHERE sid = p_sid;
     END IF;

@@ -142,10 +142,14 @@ pub(super) fn claimed(lease: &Lease, row: &Row) -> Result<Option<ClaimedEntry>, 
         "entry" => {}
         status => return Err(refusal(lease, row, status)?),
     }
+    read_claimed(row).map(Some)
+}
+
+pub(super) fn read_claimed(row: &Row) -> Result<ClaimedEntry, StoreError> {
     let entry = read_count(get(row, "entry")?)?;
     let notes: Option<Vec<String>> = get(row, "notes")?;
     let notes = notes.unwrap_or_default();
-    Ok(Some(ClaimedEntry {
+    Ok(ClaimedEntry {
         entry: entry_in(row, entry, EntryState::Running)?,
         recovered: get(row, "recovered")?,
         notes: notes
@@ -155,7 +159,7 @@ pub(super) fn claimed(lease: &Lease, row: &Row) -> Result<Option<ClaimedEntry>, 
         cancel: get::<Option<i16>>(row, "cancel")?
             .map(read_mode)
             .transpose()?,
-    }))
+    })
 }
 
 /// Adds notes; `from` is the length of the journal, if it is known.

@@ -82,6 +82,6 @@ pub(super) fn refusal(lease: &Lease, row: &Row, status: &str) -> Result<StoreErr
     })
 }
 
-fn millis(duration: Duration) -> i64 {
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -46,11 +46,11 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::events::SessionChanges;
 use logue_harness::store::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult, InboxEntry,
-    IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, RecordArrival,
-    RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter, SessionFork, SessionInfo,
-    SessionLocation, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
-    SuspensionFilter, check_session_id,
+    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult,
+    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
+    RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter, SessionFork,
+    SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
+    Suspension, SuspensionFilter, check_session_id,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -306,13 +306,28 @@ impl Store for PostgresStore {
         let call = inbox::claim_next(lease, invocation_id);
         self.one(Ok(call), move |row| {
             let claimed = inbox::claimed(lease, row)?;
-            if let Some(claimed) = &claimed
-                && let Some(invocation) = &claimed.entry.invocation_id
-            {
-                let length = i64::try_from(claimed.notes.len()).unwrap_or(i64::MAX);
-                self.journals.set(lease, invocation, length);
+            if let Some(claimed) = &claimed {
+                self.journals.begin(lease, claimed);
             }
             Ok(claimed)
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        let call = turn::begin(session, owner, invocation_id, self.lease_time(now), ttl);
+        self.one(Ok(call), move |row| {
+            let begun = turn::begun(session, owner, row)?;
+            if let BeginResult::Turn(begun) = &begun {
+                self.journals.begin(&begun.lease, &begun.claimed);
+            }
+            Ok(begun)
         })
     }
 
@@ -332,9 +347,19 @@ impl Store for PostgresStore {
     }
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
-        let call = turn::commit(lease, &commit);
+        let call = turn::commit(lease, &commit, false);
         self.one(call, move |row| {
             turn::committed(lease, &commit, row)?;
+            self.feed.note(&lease.session);
+            Ok(())
+        })
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        let call = turn::commit(lease, &commit, true);
+        self.one(call, move |row| {
+            turn::committed(lease, &commit, row)?;
+            self.journals.forget(lease);
             self.feed.note(&lease.session);
             Ok(())
         })
@@ -578,6 +603,14 @@ impl Journals {
             length,
         };
         self.lock().insert(lease.session.clone(), journal);
+    }
+
+    /// Keeps the length of the journal of an entry that was claimed.
+    fn begin(&self, lease: &Lease, claimed: &ClaimedEntry) {
+        if let Some(invocation) = &claimed.entry.invocation_id {
+            let length = i64::try_from(claimed.notes.len()).unwrap_or(i64::MAX);
+            self.set(lease, invocation, length);
+        }
     }
 
     fn forget(&self, lease: &Lease) {

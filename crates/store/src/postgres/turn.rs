@@ -1,17 +1,24 @@
-//! The end of a turn: the commit and its outcomes.
+//! The beginning and the end of a turn, and its outcome.
 
-use logue_harness::store::{Commit, Disposition, Lease, OutcomeKind, StoreError, StoredOutcome};
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    BeginResult, BegunTurn, Commit, Disposition, Lease, OutcomeKind, StoreError, StoredOutcome,
+};
 use serde_json::Value;
 use tokio_postgres::Row;
 
 use super::call::Call;
-use super::column::{count, get, id, limit, position, read_count, read_id, read_time, time};
-use super::inbox::{json, not_running};
-use super::lease::refusal;
+use super::column::{count, get, id, limit, position, read_count, read_id, read_time, text, time};
+use super::error::{damaged, missing};
+use super::inbox::{json, not_running, read_claimed};
+use super::lease::{millis, refusal};
 use super::payload::Bodies;
+use super::session::read_info;
 use crate::encoding::{optional, written};
 
-pub(super) fn commit(lease: &Lease, commit: &Commit) -> Result<Call, StoreError> {
+pub(super) fn commit(lease: &Lease, commit: &Commit, releases: bool) -> Result<Call, StoreError> {
     let mut bodies = Bodies::default();
     let messages = bodies.messages(&commit.messages)?;
     let mut values = Vec::new();
@@ -47,7 +54,7 @@ pub(super) fn commit(lease: &Lease, commit: &Commit) -> Result<Call, StoreError>
     let record = waiting.map(|waiting| optional(&waiting.record));
     let call = Call::new(
         "SELECT * FROM logue.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-             $16, $17, $18, $19, $20, $21, $22, $23)",
+             $16, $17, $18, $19, $20, $21, $22, $23, $24)",
     );
     Ok(call
         .bytes(lease.session.as_bytes().to_vec())
@@ -72,7 +79,50 @@ pub(super) fn commit(lease: &Lease, commit: &Commit) -> Result<Call, StoreError>
         .maybe_text(record.transpose()?.flatten())
         .flag(changes_state(commit))
         .number(time(commit.now))
+        .flag(releases)
         .flagged())
+}
+
+/// Takes a session and claims its next entry. Without `now` the database's clock decides.
+pub(super) fn begin(
+    session: &str,
+    owner: &str,
+    invocation_id: &str,
+    now: Option<Timestamp>,
+    ttl: Duration,
+) -> Call {
+    Call::new("SELECT * FROM logue.begin($1, $2, $3, $4, $5, $6)")
+        .bytes(session.as_bytes().to_vec())
+        .bytes(owner.as_bytes().to_vec())
+        .bytes(id(invocation_id))
+        .maybe_number(now.map(time))
+        .number(millis(ttl))
+        .flagged()
+}
+
+pub(super) fn begun(session: &str, owner: &str, row: &Row) -> Result<BeginResult, StoreError> {
+    match get::<String>(row, "status")?.as_str() {
+        "entry" => {
+            let lease = Lease {
+                session: session.to_owned(),
+                owner: owner.to_owned(),
+                epoch: read_count(get(row, "epoch")?)?,
+            };
+            Ok(BeginResult::Turn(Box::new(BegunTurn {
+                lease,
+                claimed: read_claimed(row)?,
+                // What cannot be read fails the turn.
+                info: read_info(row).ok(),
+            })))
+        }
+        "none" => Ok(BeginResult::Idle),
+        "held" => Ok(BeginResult::Held {
+            owner: text(&get::<Vec<u8>>(row, "owner")?)?,
+            until: read_time(get(row, "until")?)?,
+        }),
+        "missing" => Err(missing(session)),
+        what => Err(damaged(session, what)),
+    }
 }
 
 pub(super) fn committed(lease: &Lease, commit: &Commit, row: &Row) -> Result<(), StoreError> {

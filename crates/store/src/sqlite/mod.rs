@@ -41,11 +41,11 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
-    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult,
+    EntryPayload, ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease,
+    LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport,
+    SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError,
+    StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -337,6 +337,27 @@ impl Store for SqliteStore {
         let lease = lease.clone();
         self.prepared(change(commit), move |conn, change| {
             turn::commit(conn, &lease, change)
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        let (session, owner) = (session.to_owned(), owner.to_owned());
+        let invocation_id = invocation_id.to_owned();
+        self.write(move |conn| session::begin(conn, session, owner, invocation_id, now, ttl))
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        let lease = lease.clone();
+        self.prepared(change(commit), move |conn, change| {
+            turn::commit(conn, &lease, change)?;
+            session::release(conn, &lease)
         })
     }
 

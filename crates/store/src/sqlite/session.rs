@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, SessionLocation, StoreError,
-    check_session_id, clock_of, is_same_holder,
+    BeginResult, BegunTurn, CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo,
+    SessionLocation, StoreError, check_session_id, clock_of, is_same_holder,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -38,6 +38,20 @@ impl Head {
         } else {
             None
         }
+    }
+
+    /// Returns the owner who keeps the session from another one, and the end of its lease.
+    fn holder_beside(
+        &self,
+        owner: &str,
+        gone: Option<(String, Timestamp)>,
+        now: Timestamp,
+    ) -> Option<(String, Timestamp)> {
+        let (holder, until) = self.holder.as_ref()?;
+        let is_held = !is_same_holder(holder, owner)
+            && (now < *until || clock_of(holder) != clock_of(owner))
+            && !gone.is_some_and(|(gone, end)| gone == *holder && end == *until);
+        is_held.then(|| (holder.clone(), *until))
     }
 
     /// Returns the store that continues the session.
@@ -133,15 +147,8 @@ pub(super) fn acquire(
     ttl: Duration,
 ) -> SqliteResult<LeaseResult> {
     let head = usable(conn, &session)?;
-    if let Some((holder, until)) = head.holder
-        && !is_same_holder(&holder, &owner)
-        && (now < until || clock_of(&holder) != clock_of(&owner))
-        && !gone.is_some_and(|(gone, end)| gone == holder && end == until)
-    {
-        return Ok(LeaseResult::Held {
-            owner: holder,
-            until,
-        });
+    if let Some((owner, until)) = head.holder_beside(&owner, gone, now) {
+        return Ok(LeaseResult::Held { owner, until });
     }
     sound::check(conn, head.sid, &session)?;
     let epoch = head.epoch + 1;
@@ -156,6 +163,39 @@ pub(super) fn acquire(
         session,
         owner,
         epoch,
+    }))
+}
+
+/// Takes a session and marks its next entry as running, unless nothing waits.
+pub(super) fn begin(
+    conn: &Connection,
+    session: String,
+    owner: String,
+    invocation_id: String,
+    now: Timestamp,
+    ttl: Duration,
+) -> SqliteResult<BeginResult> {
+    let head = usable(conn, &session)?;
+    if let Some((owner, until)) = head.holder_beside(&owner, None, now) {
+        return Ok(BeginResult::Held { owner, until });
+    }
+    if head.front().is_none() {
+        return Ok(BeginResult::Idle);
+    }
+    let lease = match acquire(conn, session, owner, None, now, ttl)? {
+        LeaseResult::Lease(lease) => lease,
+        LeaseResult::Held { owner, until } => return Ok(BeginResult::Held { owner, until }),
+        _ => return Ok(BeginResult::Idle),
+    };
+    let claimed = inbox::claim_next(conn, &lease, invocation_id)?;
+    // What cannot be read now fails the turn.
+    let info = info(conn, &lease.session).unwrap_or_default();
+    Ok(claimed.map_or(BeginResult::Idle, |claimed| {
+        BeginResult::Turn(Box::new(BegunTurn {
+            lease,
+            claimed,
+            info,
+        }))
     }))
 }
 

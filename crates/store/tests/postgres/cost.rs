@@ -1,6 +1,6 @@
 //! The rows and bytes of a turn, and its independence of the length of its session.
 
-use logue_harness::store::SharedStore;
+use logue_harness::store::{BeginResult, SharedStore};
 use logue_store::open_store;
 use testkit::postgres::{Database, PostgresServer};
 
@@ -14,16 +14,17 @@ const TEXT: u64 = 590;
 async fn turn(store: &SharedStore, number: u64) {
     let text = format!("{number:0>590}");
     store.enqueue("s", entry(&text, None)).await.unwrap();
-    let lease = super::turns::lease(&**store, "s").await;
-    let invocation = format!("0f8fad5b-d9cb-469f-a165-{number:0>12}");
-    store.claim_next(&lease, &invocation, NOW).await.unwrap();
-    store.renew(&lease, NOW, TTL).await.unwrap();
+    let (owner, invocation) = (
+        format!("owner#{number}"),
+        format!("0f8fad5b-d9cb-469f-a165-{number:0>12}"),
+    );
+    let begun = store.begin("s", &owner, &invocation, NOW, TTL).await;
+    let BeginResult::Turn(begun) = begun.unwrap() else {
+        panic!("no turn");
+    };
     let messages = vec![said(&text), said(&text)];
-    store
-        .commit(&lease, done(&invocation, number * 2, messages))
-        .await
-        .unwrap();
-    store.release(&lease).await.unwrap();
+    let end = done(&invocation, number * 2, messages);
+    store.commit_and_release(&begun.lease, end).await.unwrap();
 }
 
 fn number(database: &Database, expression: &str) -> u64 {

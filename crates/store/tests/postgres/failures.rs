@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logue_harness::store::{EnqueueResult, SharedStore, StoreError};
+use logue_harness::store::{
+    BeginResult, ClaimedEntry, Commit, EnqueueResult, Lease, SharedStore, StoreError,
+};
 use logue_store::{PostgresStore, open_store};
 use serde_json::json;
 use testkit::postgres::{PostgresServer, PostgresSettings, StopMode};
@@ -29,34 +31,68 @@ async fn turns(store: &SharedStore, session: &str, ends: &AtomicBool) -> u64 {
         };
         accepted += 1;
         assert_eq!(number, accepted, "an entry was put twice");
-        let lease = lease(&**store, session).await;
         let invocation = format!("{session}-i{accepted}");
-        let claimed = store
-            .claim_next(&lease, &invocation, NOW)
-            .await
-            .unwrap()
-            .unwrap();
-        assert!(
-            !claimed.recovered,
-            "an own claim looks like one of another owner"
-        );
-        for note in 0..3 {
-            store
-                .journal(&lease, &invocation, vec![json!(note)])
-                .await
-                .unwrap();
-        }
-        assert_eq!(store.notes(session, &invocation).await.unwrap().len(), 3);
-        store.renew(&lease, NOW, TTL).await.unwrap();
         let length = (accepted - 1) * 2;
         let messages = vec![said(&key), said(&key)];
-        store
-            .commit(&lease, done(&invocation, length, messages))
-            .await
-            .unwrap();
-        store.release(&lease).await.unwrap();
+        let end = done(&invocation, length, messages);
+        if accepted % 2 == 0 {
+            let lease = lease(&**store, session).await;
+            let claimed = store.claim_next(&lease, &invocation, NOW).await;
+            let claimed = claimed.unwrap().unwrap();
+            run(store, &lease, &claimed, true).await.unwrap();
+            store.commit(&lease, end).await.unwrap();
+            store.release(&lease).await.unwrap();
+        } else {
+            begun(store, session, &invocation, end).await;
+        }
     }
     accepted
+}
+
+/// Notes what a turn does. `is_flushed` says that its claim is on the disk.
+async fn run(
+    store: &SharedStore,
+    lease: &Lease,
+    claimed: &ClaimedEntry,
+    is_flushed: bool,
+) -> Result<(), StoreError> {
+    let invocation = claimed.entry.invocation_id.as_deref().unwrap();
+    assert!(
+        !claimed.recovered,
+        "an own claim looks like one of another owner"
+    );
+    for note in 0..3 {
+        let noted = store.journal(lease, invocation, vec![json!(note)]).await;
+        if note == 0 && !is_flushed {
+            noted?;
+        } else {
+            noted.unwrap();
+        }
+    }
+    let notes = store.notes(&lease.session, invocation).await.unwrap();
+    assert_eq!(notes.len(), 3);
+    store.renew(lease, NOW, TTL).await.map(drop)
+}
+
+/// Runs a turn that begins and ends in one step each. Only its first note may find that the server lost
+/// its beginning; then it begins again.
+async fn begun(store: &SharedStore, session: &str, invocation: &str, end: Commit) {
+    for attempt in 0.. {
+        let owner = format!("owner#{invocation}-{attempt}");
+        let begun = store.begin(session, &owner, invocation, NOW, TTL).await;
+        let BeginResult::Turn(begun) = begun.unwrap() else {
+            panic!("no turn of `{session}`");
+        };
+        match run(store, &begun.lease, &begun.claimed, false).await {
+            Err(StoreError::Fenced { .. }) => {}
+            ran => {
+                ran.unwrap();
+                let ended = store.commit_and_release(&begun.lease, end).await;
+                ended.unwrap();
+                return;
+            }
+        }
+    }
 }
 
 /// Runs turns in four sessions while something happens to the server.

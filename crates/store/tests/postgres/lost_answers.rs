@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    EnqueueResult, Lease, SharedStore, SignalResult, StoreError, Suspension, SuspensionFilter,
+    BeginResult, EnqueueResult, Lease, SharedStore, SignalResult, StoreError, Suspension,
+    SuspensionFilter,
 };
 use serde_json::{Map, json};
 use testkit::Relay;
@@ -130,6 +131,32 @@ async fn a_turn_happens_once() {
     audited.await.unwrap();
     assert_eq!(store.audited("s", 0, 9).await.unwrap().len(), 1);
     assert_eq!(store.verify(None).await.unwrap().faults, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_is_begun_and_ended_once() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let cut = Cut::new(&server);
+    let store = Arc::clone(&cut.store);
+    store.enqueue("s", entry("first", None)).await.unwrap();
+    let own = Arc::clone(&store);
+    let begun = cut.lost(async move { own.begin("s", "a#1", "i1", NOW, super::turns::TTL).await });
+    let BeginResult::Turn(begun) = begun.await.unwrap() else {
+        panic!("no turn");
+    };
+    assert!(!begun.claimed.recovered);
+    let info = store.session("s").await.unwrap().unwrap();
+    assert_eq!((info.epoch, begun.lease.epoch), (1, 1));
+
+    let (own, lease) = (Arc::clone(&store), begun.lease.clone());
+    let end = done("i1", 0, vec![said("first"), said("answer")]);
+    let ended = cut.lost(async move { own.commit_and_release(&lease, end).await });
+    ended.await.unwrap();
+    assert_eq!(store.history("s", 0, 9).await.unwrap().len(), 2);
+    // It was given back.
+    assert_eq!(cut.lease().await.epoch, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

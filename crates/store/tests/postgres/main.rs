@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cost;
+mod crash;
 mod damage;
 mod events;
 mod failures;

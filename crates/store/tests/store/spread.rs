@@ -4,8 +4,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use logue_harness::store::{Store, StoreError, StoreLayer, StoreResult};
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    BeginResult, Commit, Lease, Store, StoreError, StoreLayer, StoreResult,
+};
 use logue_store::SqliteStore;
 use tempfile::TempDir;
 
@@ -49,5 +53,20 @@ impl StoreLayer for Spread {
             let store = self.pick()?;
             operation(&*store).await
         })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        self.forward(move |store| store.begin(session, owner, invocation_id, now, ttl))
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        self.forward(move |store| store.commit_and_release(lease, commit))
     }
 }

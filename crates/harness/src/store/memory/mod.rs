@@ -17,11 +17,12 @@ use serde_json::{Map, Value};
 use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
-    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult,
-    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
-    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, check_session_id,
+    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,
+    EnqueueResult, EntryPayload, ImportResult, InboxEntry, IntegrityFault, IntegrityReport,
+    JournalNote, Lease, LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store,
+    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
+    check_session_id,
 };
 use crate::clock::Timestamp;
 
@@ -144,11 +145,7 @@ impl Store for MemoryStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         self.with(move |data| {
-            let kept = data
-                .sessions
-                .get_mut(session)
-                .ok_or_else(|| no_session(session))?;
-            kept.location().check(session)?;
+            let kept = usable(&mut data.sessions, session)?;
             Ok(kept.acquire(session, owner, None, now, ttl))
         })
     }
@@ -162,11 +159,7 @@ impl Store for MemoryStore {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult> {
         self.with(move |data| {
-            let kept = data
-                .sessions
-                .get_mut(session)
-                .ok_or_else(|| no_session(session))?;
-            kept.location().check(session)?;
+            let kept = usable(&mut data.sessions, session)?;
             Ok(kept.acquire(session, owner, Some(gone), now, ttl))
         })
     }
@@ -207,8 +200,48 @@ impl Store for MemoryStore {
         self.with(move |data| owned(&mut data.sessions, lease)?.journal(invocation_id, notes))
     }
 
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        self.with(move |data| {
+            let kept = usable(&mut data.sessions, session)?;
+            let is_idle = kept.info(session).pending == 0;
+            // A session that is held is not idle for its next owner.
+            if is_idle && kept.holder_beside(owner, None, now).is_none() {
+                return Ok(BeginResult::Idle);
+            }
+            let lease = match kept.acquire(session, owner, None, now, ttl) {
+                LeaseResult::Lease(lease) => lease,
+                LeaseResult::Held { owner, until } => {
+                    return Ok(BeginResult::Held { owner, until });
+                }
+            };
+            Ok(match kept.claim_next(invocation_id) {
+                Some(claimed) => BeginResult::Turn(Box::new(BegunTurn {
+                    lease,
+                    claimed,
+                    info: Some(kept.info(session)),
+                })),
+                None => BeginResult::Idle,
+            })
+        })
+    }
+
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
         self.with(move |data| data.commit(lease, commit))
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        self.with(move |data| {
+            data.commit(lease, commit)?;
+            owned(&mut data.sessions, lease)?.release();
+            Ok(())
+        })
     }
 
     fn signal<'a>(
@@ -627,6 +660,18 @@ impl Data {
 }
 
 /// The session of a current lease.
+/// Returns a session, unless another store continues it.
+fn usable<'d>(
+    sessions: &'d mut BTreeMap<String, Session>,
+    session: &str,
+) -> Result<&'d mut Session, StoreError> {
+    let kept = sessions
+        .get_mut(session)
+        .ok_or_else(|| no_session(session))?;
+    kept.location().check(session)?;
+    Ok(kept)
+}
+
 fn owned<'d>(
     sessions: &'d mut BTreeMap<String, Session>,
     lease: &Lease,

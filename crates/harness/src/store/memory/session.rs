@@ -181,6 +181,20 @@ impl Session {
         runs
     }
 
+    /// Returns the owner who keeps the session from another one, and the end of its lease.
+    pub(super) fn holder_beside(
+        &self,
+        owner: &str,
+        gone: Option<(&str, Timestamp)>,
+        now: Timestamp,
+    ) -> Option<(&str, Timestamp)> {
+        let (holder, until) = self.holder.as_ref()?;
+        let is_held = !is_same_holder(holder, owner)
+            && (now < *until || clock_of(holder) != clock_of(owner))
+            && gone != Some((holder, *until));
+        is_held.then_some((holder, *until))
+    }
+
     pub(super) fn acquire(
         &mut self,
         id: &str,
@@ -189,14 +203,10 @@ impl Session {
         now: Timestamp,
         ttl: Duration,
     ) -> LeaseResult {
-        if let Some((holder, until)) = &self.holder
-            && !is_same_holder(holder, owner)
-            && (now < *until || clock_of(holder) != clock_of(owner))
-            && gone != Some((holder, *until))
-        {
+        if let Some((holder, until)) = self.holder_beside(owner, gone, now) {
             return LeaseResult::Held {
-                owner: holder.clone(),
-                until: *until,
+                owner: holder.to_owned(),
+                until,
             };
         }
         self.epoch += 1;
