@@ -38,6 +38,8 @@ const ROWS: &str =
     "select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_user_tables";
 /// The bytes of the write-ahead log.
 const LOG: &str = "select pg_current_wal_lsn() - '0/0'";
+/// The flushes of that log, by operations and by the writer that makes others durable later.
+const FLUSHES: &str = "select wal_sync from pg_stat_wal";
 
 /// The server, the programs and the texts of a run.
 pub(super) struct Bench {
@@ -93,6 +95,7 @@ struct Counters {
     rows: f64,
     trips: f64,
     log: f64,
+    flushes: f64,
 }
 
 impl Bench {
@@ -170,10 +173,10 @@ impl Bench {
         let text: usize = self.spoken(TURNS);
         println!(
             "\n| program | stored after {TURNS} turns ({} KB of text) | × the text | turn 10 | turn {TURNS} | \
-             ratio | rows a turn | round trips a turn | log (WAL) a turn |",
+             ratio | rows a turn | round trips a turn | log (WAL) a turn | flushes a turn |",
             text / 1_000
         );
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|---|");
         for program in &self.programs {
             let database = self.database(program)?;
             let turns = self.long(program, &database.url(), TURNS)?;
@@ -188,7 +191,7 @@ impl Bench {
                 goals.push(Goal::at_most("round trips a turn", cost.trips, 6.0));
             }
             println!(
-                "| {} | {:.0} KB | {:.2} | {:.1} ms | {:.1} ms | {:.2} | {:.1} | {:.1} | {:.1} KB |",
+                "| {} | {:.0} KB | {:.2} | {:.1} ms | {:.1} ms | {:.2} | {:.1} | {:.1} | {:.1} KB | {:.1} |",
                 program.name,
                 size / 1e3,
                 size / as_float(text),
@@ -198,6 +201,7 @@ impl Bench {
                 cost.rows,
                 cost.trips,
                 cost.log / 1e3,
+                cost.flushes,
             );
         }
         Ok(())
@@ -338,6 +342,7 @@ impl Bench {
             rows: each(many.rows, few.rows),
             trips: each(many.trips, few.trips),
             log: each(many.log, few.log),
+            flushes: each(many.flushes, few.flushes),
         })
     }
 
@@ -350,6 +355,7 @@ impl Bench {
                 rows: database.query(ROWS)?.parse()?,
                 trips: as_float(usize::try_from(relay.trips())?),
                 log: database.query(LOG)?.parse()?,
+                flushes: database.query(FLUSHES)?.parse()?,
             })
         };
         let before = read()?;
@@ -359,6 +365,7 @@ impl Bench {
             rows: after.rows - before.rows,
             trips: after.trips - before.trips,
             log: after.log - before.log,
+            flushes: after.flushes - before.flushes,
         })
     }
 }
