@@ -57,8 +57,9 @@ pub(crate) fn sdist(root: &Path) -> Result<(), String> {
         let tree = work.join(&stem);
         let manifest = "bindings/python/Cargo.toml";
         let mut vendor = Command::new(env!("CARGO"));
-        vendor.args(["vendor", "--quiet", "--manifest-path", manifest]);
+        vendor.args(["vendor", "--manifest-path", manifest]);
         vendor.args(["bindings/python/vendor"]).current_dir(&tree);
+        // The configuration that names them is the output.
         let sources = vendor
             .output()
             .map_err(|error| format!("cargo vendor: {error}"))?;

@@ -138,8 +138,8 @@ impl Current {
         out: &mut Output<'py>,
     ) {
         match event {
+            // The end of the message before it gave all of its text.
             Event::Start(head) => {
-                self.flush(py, out);
                 let word = |word: &Option<String>| {
                     let word = word.as_deref();
                     word.map(|word| PyString::new(py, word).unbind())

@@ -100,6 +100,13 @@ def test_parse_and_convert(arrow):
     assert refused[1] == {"text": None, "losses": None, "diagnostics": None, "error": None}
 
 
+def test_invalid_data_is_refused(arrow):
+    offsets = arrow.py_buffer(b"\0\0\0\0\2\0\0\0")
+    broken = arrow.StringArray.from_buffers(1, offsets, arrow.py_buffer(b"\xff\xfe"))
+    with pytest.raises(ValueError, match="invalid Arrow data"):
+        batch.encode(broken)
+
+
 def test_capsules_are_released(arrow):
     before = arrow.total_allocated_bytes()
     for _ in range(100):

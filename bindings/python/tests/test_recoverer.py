@@ -60,3 +60,25 @@ def test_wrong_ids_change_nothing():
     assert delta.text == "x"
     (delta,) = recoverer.push(999_999)
     assert delta.text == "\ufffd"
+
+
+def test_many_ids_give_what_each_gives():
+    sampled = ids(
+        "<|channel|>analysis<|message|>a b<|end|><|start|>assistant<|channel|>final<|message|>c d<|end|><|return|>"
+    )
+
+    def joined(deltas):
+        out = []
+        for delta in deltas:
+            if out and out[-1][2] is None and delta.end is None and out[-1][0] == delta.index:
+                out[-1][1] += delta.text
+            else:
+                out.append([delta.index, delta.text, delta.end])
+        return out
+
+    one, many = openchatml.Recoverer("assistant"), openchatml.Recoverer("assistant")
+    each = joined([delta for id in sampled for delta in one.push(id)] + list(one.finish()))
+    assert joined([*many.push_many(sampled), *many.finish()]) == each
+    assert each == [
+        [0, "a b", None], [0, "", "end"], [1, "c d", None], [1, "", "end"], [1, "", "return"],
+    ]
