@@ -197,5 +197,5 @@ impl Drop for LockedLog {
 fn attempts_to_continue(cluster: &Cluster) -> usize {
     let traffic = cluster.relays[0].traffic();
     let sent = traffic.iter().map(|(sent, _)| sent);
-    sent.map(|sent| sent.matches("logue.acquire").count()).sum()
+    sent.map(|sent| sent.matches("logue.begin(").count()).sum()
 }
