@@ -13,7 +13,7 @@ pub(crate) fn give_back() {
         unsafe extern "C" {
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // The result tells whether anything was given back.
+        // The result states whether anything was given back.
         malloc_trim(0);
     }
 }

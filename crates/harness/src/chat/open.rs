@@ -36,12 +36,11 @@ impl<E: Send + 'static> Inner<E> {
         session: &str,
         known: Option<SessionInfo>,
     ) -> Result<Opened, Failure> {
-        let info = match known {
-            Some(info) => Some(info),
-            None => {
-                let info = self.store.session(session).await;
-                info.map_err(|error| Failure::load(&error))?
-            }
+        let info = if known.is_some() {
+            known
+        } else {
+            let info = self.store.session(session).await;
+            info.map_err(|error| Failure::load(&error))?
         };
         let known = self.state_cache.take(session);
         let Some(info) = info else {

@@ -158,13 +158,16 @@ impl StoreLayer for ProcessLeases {
                     owner: holder,
                     until,
                 } if self.is_gone(session, &holder, until, ttl) => {
-                    let taken = StoreLayer::acquire(self, session, owner, now, ttl).await?;
-                    let LeaseResult::Lease(lease) = taken else {
-                        return Ok(BeginResult::Held {
-                            owner: holder,
-                            until,
-                        });
+                    let gone = (holder.as_str(), until);
+                    let time = self.clock.now();
+                    let taken = self.inner.take_over(session, &named, gone, time, ttl);
+                    let lease = match taken.await? {
+                        LeaseResult::Lease(lease) => lease,
+                        LeaseResult::Held { owner, until } => {
+                            return Ok(BeginResult::Held { owner, until });
+                        }
                     };
+                    self.took(&lease);
                     let begun = claim_under(self, &lease, invocation_id, now).await;
                     if !matches!(begun, Ok(BeginResult::Turn(_))) {
                         drop(StoreLayer::release(self, &lease).await);

@@ -22,7 +22,9 @@ use super::stalled::Stalled;
 const MAX_HEAD: usize = 64 * 1024;
 /// The number of ended connections whose memory is worth a call of [`ChatServerOptions::give_back`].
 const ENDED: usize = 128;
-/// The time between the end of so many connections and the call, in which others end too.
+/// The time between the end of [`ENDED`] connections and the call.
+///
+/// Others end in it too.
 const REST: Duration = Duration::from_secs(5);
 
 /// The open connections of a server.

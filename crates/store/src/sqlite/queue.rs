@@ -237,7 +237,7 @@ struct Writer {
     path: PathBuf,
     busy_timeout: Duration,
     pace: Pace,
-    /// Whether the connection flushes its transactions, once a request has set it.
+    /// The flush that the connection is set to; `None` before the first request.
     flushes: Option<Flush>,
 }
 
@@ -275,7 +275,9 @@ impl Writer {
         }
     }
 
-    /// Runs all jobs in one transaction, which is on the disk when this returns if a job needs it.
+    /// Runs all jobs in one transaction.
+    ///
+    /// It is on the disk when this returns, if a job needs that.
     fn write(&mut self, batch: &mut [Box<dyn Job>]) -> SqliteResult<()> {
         self.identity.check()?;
         self.set_flush(batch)?;

@@ -40,7 +40,7 @@ impl Head {
         }
     }
 
-    /// Returns the owner who keeps the session from another one, and the end of its lease.
+    /// Returns the other owner of the session, and the end of its lease.
     fn holder_beside(
         &self,
         owner: &str,

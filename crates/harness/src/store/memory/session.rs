@@ -181,7 +181,7 @@ impl Session {
         runs
     }
 
-    /// Returns the owner who keeps the session from another one, and the end of its lease.
+    /// Returns the other owner of the session, and the end of its lease.
     pub(super) fn holder_beside(
         &self,
         owner: &str,
