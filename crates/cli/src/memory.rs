@@ -8,7 +8,10 @@
 /// clients have left would keep their memory. Other allocators give it back themselves.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[allow(unsafe_code)]
+    #[expect(
+        unsafe_code,
+        reason = "a function of the C library without arguments in memory"
+    )]
     {
         unsafe extern "C" {
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
