@@ -50,7 +50,7 @@ async fn act(words: &[&str]) -> Result<(), Failed> {
                 }
             }
         }
-        ["approve", store, count] => approve(store, count.parse()?).await?,
+        ["approve", store, count] => Box::pin(approve(store, count.parse()?)).await?,
         ["long", store, turns, texts] => long(store, turns.parse()?, texts.as_ref()).await?,
         ["rate", store, sessions, turns, texts] => {
             rate(store, sessions.parse()?, turns.parse()?, texts.as_ref()).await?;
