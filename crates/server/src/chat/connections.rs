@@ -133,7 +133,6 @@ impl Connections {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use tokio::net::TcpStream;
