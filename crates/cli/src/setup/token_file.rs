@@ -61,7 +61,7 @@ impl TokenFile {
                 "E-CONFIG-INVALID",
                 format!("{}: {error}", self.path.display()),
             )
-            .with_help("correct the file, or remove it to revoke all tokens")
+            .with_help("correct the file; without it, a server on loopback requires no token")
         };
         // The file that was checked is the one that is read.
         let mut file = match file_owners().open_linked(&self.path) {

@@ -127,7 +127,7 @@ fn a_cancelled_response_has_its_text_once() {
     let path = format!("/v1/responses/{id}");
     let cancelled = served.post(&format!("{path}/cancel"), &json!({}));
     assert!(cancelled.status < 300, "{cancelled:?}");
-    events.extend(stream.until("response.cancelled"));
+    events.extend(stream.until("response.failed"));
     let last = events.last().unwrap();
     assert_eq!(last.data["response"]["status"], "cancelled");
     assert_eq!(served.get(&path).json(), last.data["response"]);

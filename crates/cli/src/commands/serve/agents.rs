@@ -241,8 +241,7 @@ impl ServedAgents {
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
-        let is_unassigned = |info: &SessionInfo| !info.labels.contains_key(AGENT);
-        match named.filter(|_| known.as_ref().is_some_and(is_unassigned)) {
+        match named {
             Some(name) => first_agent::remember(self, &agent, session, name).await?,
             None => agent.remember(session, &self.store).await?,
         }

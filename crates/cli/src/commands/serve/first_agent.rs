@@ -1,16 +1,19 @@
-//! The first agent of a session that exists without one, such as a new conversation.
+//! The first agent of a session: of a new one, and of one that exists without, such as a conversation.
 
 use std::time::Duration;
 
 use logue_harness::store::LeaseResult;
 use logue_harness::{Clock as _, SystemClock};
 use logue_server::ChatHost as _;
+use serde_json::json;
 
 use super::agents::ServedAgents;
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::{AGENT, Agent};
 use crate::setup::store::{new_id, store_failure};
 
+/// The label of a session that a request to a server has created.
+const OPENED_BY: &str = "opened_by";
 /// The lease under which an agent is stored.
 const LEASE: Duration = Duration::from_secs(10);
 /// The pause between two attempts to get it.
@@ -18,9 +21,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The most attempts, which outlast a lease.
 const ATTEMPTS: usize = 300;
 
-/// Stores the agent of a session, unless another server was quicker.
+/// Stores the agent of a session, unless another request was quicker.
 ///
-/// The lease of the session orders servers that name different agents at the same time.
+/// The lease of the session orders requests that name different agents at the same time, on one or
+/// several servers.
 ///
 /// # Errors
 /// Returns an error with the code `agent_differs` if the session has another agent by now, or one of
@@ -32,6 +36,22 @@ pub(super) async fn remember(
     name: &str,
 ) -> Result<(), CliError> {
     let (store, owner) = (served.store(), new_id());
+    match served.session(session).await? {
+        None => {
+            // Only a session that exists has a lease.
+            let now = SystemClock.now();
+            let made = store.set_label(session, OPENED_BY, json!("serve"), now);
+            made.await.map_err(|error| store_failure(&error))?;
+        }
+        Some(info) if info.labels.contains_key(AGENT) => {
+            let own = served.agent_of(&info);
+            return match own {
+                Some(own) if own != name => Err(differs(session)),
+                _ => agent.remember(session, store).await,
+            };
+        }
+        Some(_) => {}
+    }
     for _ in 0..ATTEMPTS {
         let taken = store.acquire(session, &owner, SystemClock.now(), LEASE);
         let taken = taken.await.map_err(|error| store_failure(&error))?;

@@ -207,9 +207,7 @@ fn is_last(event: &Value) -> bool {
     let kind = event["type"].as_str();
     matches!(
         kind,
-        Some(
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled"
-        )
+        Some("response.completed" | "response.incomplete" | "response.failed")
     )
 }
 

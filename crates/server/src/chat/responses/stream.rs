@@ -264,7 +264,7 @@ impl ResponseEvents {
         let kind = match end.status {
             "completed" => "response.completed",
             "incomplete" => "response.incomplete",
-            "cancelled" => "response.cancelled",
+            // Clients know no event of a cancelled response: its status distinguishes it from a failed one.
             _ => "response.failed",
         };
         let response = self.head.with(&end);
