@@ -7,7 +7,9 @@ use logue_harness::store::{OutcomeKind, Store, StoreError, StoredOutcome};
 use logue_harness::{Clock, ErrorBucket};
 use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::hub::SessionHub;
 use super::limits::HeldPermits;
@@ -16,39 +18,96 @@ use super::visible::{visible_json, visible_waiting};
 
 /// The number of outcomes that are read at once.
 const PAGE: usize = 16;
+/// The time in which the process that ran a turn appends its last events and its outcome.
+///
+/// Nothing can be appended to a turn whose outcome is logged. Others log it later, if that process
+/// has ended or has no log.
+pub(crate) const OWNER_FIRST: Duration = Duration::from_millis(1_500);
+
+/// The outcomes that were missing in logs, by session: the last one, and the time when it was seen.
+#[derive(Default)]
+pub(crate) struct MissingOutcomes(Mutex<HashMap<String, (u64, Instant)>>);
+
+impl MissingOutcomes {
+    /// Returns the last missing outcome that its own process has had the time to log.
+    ///
+    /// `last` is the last one that is missing now.
+    fn due(&self, session: &str, last: u64) -> u64 {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = seen.get(session).copied();
+        match known {
+            Some((cursor, since)) if since.elapsed() >= OWNER_FIRST => {
+                seen.remove(session);
+                cursor
+            }
+            Some(_) => 0,
+            None => {
+                seen.insert(session.to_owned(), (last, Instant::now()));
+                0
+            }
+        }
+    }
+
+    /// Returns the sessions that lack outcomes.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.keys().cloned().collect()
+    }
+
+    fn remove(&self, session: &str) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.remove(session);
+    }
+}
 
 /// Appends the outcomes of a session that its log does not contain, of any process.
 ///
-/// Each is appended once. The log of a session that had none begins after its last outcome.
+/// Each is appended once. The log of a session that had none begins after its last outcome. The
+/// outcome of the entry `own`, whose events this process has appended, is logged at once. Others are
+/// left to their processes for [`OWNER_FIRST`]; returns `false` if some are.
 ///
 /// # Errors
 /// Returns an error if the store or the log fails; a later call continues.
 pub(crate) async fn log_outcomes(
-    (hub, permits): (&SessionHub, &HeldPermits),
+    (hub, permits, missing): (&SessionHub, &HeldPermits, &MissingOutcomes),
     store: &dyn Store,
     clock: &dyn Clock,
-    session: &str,
-) -> Result<(), StoreError> {
+    (session, own): (&str, Option<u64>),
+) -> Result<bool, StoreError> {
     loop {
         let position = adopt(hub, store, clock, session).await?;
         if !position.has_begun() {
-            return Ok(());
+            return Ok(true);
         }
         let page = match store.outcomes_since(session, position.cursor, PAGE).await {
             Err(StoreError::Damaged(_)) => store.outcomes_since(session, position.cursor, 1).await,
             page => page,
         };
-        let is_last = page.as_ref().is_ok_and(|page| page.len() < PAGE);
         let (events, next) = match page {
             // The position that is known here may be that of a log that was lost meanwhile.
             Ok(page) if page.is_empty() => match hub.position_in_log(session).await? {
-                now if now == position => return Ok(()),
+                now if now == position => {
+                    missing.remove(session);
+                    return Ok(true);
+                }
                 _ => continue,
             },
-            Ok(page) => events_of(store, session, position, &page).await?,
+            Ok(mut page) => {
+                let last = page.last().map_or(0, |outcome| outcome.cursor);
+                if page.first().is_some_and(|first| Some(first.entry) == own) {
+                    page.truncate(1);
+                } else {
+                    let due = missing.due(session, last);
+                    page.retain(|outcome| outcome.cursor <= due);
+                }
+                if page.is_empty() {
+                    return Ok(false);
+                }
+                events_of(store, session, position, &page).await?
+            }
             Err(StoreError::Damaged(_)) => match lost(store, session, position).await? {
                 Some(batch) => batch,
-                None => return Ok(()),
+                None => return Ok(true),
             },
             Err(error) => return Err(error),
         };
@@ -61,10 +120,8 @@ pub(crate) async fn log_outcomes(
             events,
             now: clock.now(),
         };
-        // A log that is not level was written by another task, and is read again.
-        if hub.append(session, batch).await?.is_some() && is_last {
-            return Ok(());
-        }
+        // What follows is read again, and a log that another task has written as well.
+        hub.append(session, batch).await?;
     }
 }
 

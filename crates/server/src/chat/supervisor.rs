@@ -124,6 +124,7 @@ impl Supervisor {
     /// itself, and no other process stores one meanwhile.
     fn log_outcomes(&self) {
         let mut behind = lock(&self.behind);
+        behind.extend(self.turns.sessions_behind());
         if behind.is_empty() {
             return;
         }

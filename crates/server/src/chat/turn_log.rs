@@ -20,8 +20,6 @@ pub(super) struct TurnLog<'a> {
     session: &'a str,
     /// The entry of the turn.
     entry: u64,
-    /// Whether its acceptance was in the log: if it runs here, another attempt may have ended.
-    is_repeated: bool,
     /// Whether entries before the turn have no outcome in the log.
     has_earlier: bool,
     attempt: Option<Attempt>,
@@ -40,14 +38,12 @@ impl<'a> TurnLog<'a> {
     pub(super) const fn new(
         turns: &'a Turns,
         (session, entry): (&'a str, u64),
-        is_repeated: bool,
         has_earlier: bool,
     ) -> Self {
         Self {
             turns,
             session,
             entry,
-            is_repeated,
             has_earlier,
             attempt: None,
         }
@@ -67,10 +63,7 @@ impl<'a> TurnLog<'a> {
             ChatEvent::Claimed {
                 lease,
                 is_recovered,
-            } => {
-                let is_recovered = is_recovered || std::mem::take(&mut self.is_repeated);
-                self.begin((self.entry, lease), is_recovered).await;
-            }
+            } => self.begin((self.entry, lease), is_recovered).await,
             ChatEvent::Run { event, .. } => self.run(event),
             _ => {}
         }
@@ -80,9 +73,10 @@ impl<'a> TurnLog<'a> {
     async fn begin(&mut self, (entry, lease): (u64, Lease), is_recovered: bool) {
         self.append().await;
         let before = self.attempt.take().map(|before| before.entry);
-        if before.is_some_and(|before| before != entry) || self.has_earlier {
+        let earlier = before.filter(|before| *before != entry);
+        if let Some(own) = earlier.or(self.has_earlier.then_some(entry)) {
             // A failure is repeated after the turn.
-            drop(self.turns.log_outcomes(self.session).await);
+            drop(self.turns.log_own_outcome(self.session, own).await);
         }
         let mut events = TurnEvents::new(entry);
         if is_recovered || before == Some(entry) {
@@ -93,6 +87,12 @@ impl<'a> TurnLog<'a> {
             lease: Some(lease),
             events,
         });
+    }
+
+    /// Returns the entry that this process has run last, unless another owner continues it.
+    pub(super) fn last_entry(&self) -> Option<u64> {
+        let attempt = self.attempt.as_ref()?;
+        attempt.lease.is_some().then_some(attempt.entry)
     }
 
     fn run(&mut self, event: RunEvent<TurnEvent>) {

@@ -12,6 +12,7 @@ use logue_harness::events::{EventBatch, LogPosition};
 use logue_harness::store::{EntryPayload, InboxEntry, StoreError};
 use logue_message::ChatMessage;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::host::{ChatHost, SessionChat};
@@ -19,12 +20,15 @@ use super::hub::SessionHub;
 use super::limits::{HeldPermits, TurnPermit};
 use super::locks::SessionLocks;
 use super::measure::{Measures, TurnMeter};
-use super::outcomes::{adopt, log_outcomes};
+use super::outcomes::{MissingOutcomes, OWNER_FIRST, adopt, log_outcomes};
 use super::sse::EventId;
 use super::turn_events::TurnEvents;
 use super::turn_log::TurnLog;
 use super::turn_queue::TurnQueue;
 use super::turn_span::TurnSpan;
+
+/// The interval between two looks at outcomes that another process logs.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The running turns of a server.
 pub(crate) struct Turns {
@@ -36,6 +40,8 @@ pub(crate) struct Turns {
     pub(crate) measures: Arc<Measures>,
     /// The permits of running turns.
     permits: HeldPermits,
+    /// The outcomes that other processes have not logged yet.
+    missing: MissingOutcomes,
     /// The number of running turns.
     running: watch::Sender<usize>,
     /// The running turns.
@@ -127,6 +133,7 @@ impl Turns {
             locks: SessionLocks::default(),
             measures: Arc::default(),
             permits: HeldPermits::default(),
+            missing: MissingOutcomes::default(),
             running: watch::Sender::new(0),
             tracked: std::sync::Mutex::default(),
         }
@@ -275,9 +282,8 @@ impl Turns {
                                 if begun.is_counted {
                                     meter.begin(origin.message.as_ref());
                                 }
-                                let is_repeated = begun.after.is_none();
                                 let turn = (session, entry);
-                                let log = TurnLog::new(self, turn, is_repeated, begun.has_earlier);
+                                let log = TurnLog::new(self, turn, begun.has_earlier);
                                 turn_log = Some(log);
                             }
                             if let Some(accepted) = accepted.take() {
@@ -307,23 +313,50 @@ impl Turns {
             if let Some(log) = &mut turn_log {
                 log.append().await;
             }
-            outcome
+            (outcome, turn_log.and_then(|log| log.last_entry()))
         };
-        let ((), outcome) = tokio::join!(drive.instrument(span), log);
+        let ((), (outcome, own)) = tokio::join!(drive.instrument(span), log);
         if let Some(outcome) = &outcome {
             // Without the store, the span has no link.
             drop(meter.span().link(&*self.clock, session, outcome).await);
         }
         // A failure is repeated by the supervisor.
-        drop(self.log_outcomes(session).await);
+        drop(match own {
+            Some(own) => self.log_own_outcome(session, own).await,
+            None => self.log_outcomes(session).await.map(drop),
+        });
         outcome
     }
 
+    /// Returns the sessions whose logs lack outcomes of other processes.
+    pub(super) fn sessions_behind(&self) -> Vec<String> {
+        self.missing.sessions()
+    }
+
     /// Appends the outcomes of a session that its log does not contain.
-    pub(crate) async fn log_outcomes(&self, session: &str) -> Result<(), StoreError> {
+    ///
+    /// Returns `false` if some are left to the processes that ran their turns.
+    pub(crate) async fn log_outcomes(&self, session: &str) -> Result<bool, StoreError> {
+        self.log_outcomes_with(session, None).await
+    }
+
+    async fn log_outcomes_with(&self, session: &str, own: Option<u64>) -> Result<bool, StoreError> {
         let store = self.host.store();
-        let log = (&self.hub, &self.permits);
-        log_outcomes(log, &**store, &*self.clock, session).await
+        let log = (&self.hub, &self.permits, &self.missing);
+        log_outcomes(log, &**store, &*self.clock, (session, own)).await
+    }
+
+    /// Appends the outcome of an entry whose events this process has appended, after earlier ones.
+    pub(super) async fn log_own_outcome(&self, session: &str, own: u64) -> Result<(), StoreError> {
+        let end = Instant::now() + 2 * OWNER_FIRST;
+        loop {
+            let is_complete = self.log_outcomes_with(session, Some(own)).await?;
+            let is_logged = is_complete || self.hub.position(session).await?.settled >= own;
+            if is_logged || Instant::now() >= end {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Logs the acceptance of an entry, once, after those of all earlier entries.
@@ -401,7 +434,7 @@ impl Turns {
         }
         // Those that are settled enter the log with their outcomes.
         if (events.len() as u64) < entry - 1 - position.accepted {
-            self.log_outcomes(session).await?;
+            self.log_own_outcome(session, entry).await?;
             if self.hub.position(session).await? != position {
                 return Ok(None);
             }
