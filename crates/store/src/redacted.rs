@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
-/// Returns an address for messages, without its user name, password and query.
+/// Returns an address for messages, without its password and query.
+///
+/// A user name is kept if it has no password.
 ///
 /// ```
 /// use logue_store::redacted_address;
 ///
 /// assert_eq!(redacted_address("postgres://ana:secret@host/db"), "postgres://[redacted]@host/db");
+/// assert_eq!(redacted_address("postgres://ana@host/db"), "postgres://ana@host/db");
 /// assert_eq!(redacted_address("postgres://host/db?password=x"), "postgres://host/db?[redacted]");
 /// assert_eq!(redacted_address("sqlite:a@b.db"), "sqlite:a@b.db");
 /// ```
@@ -17,8 +20,9 @@ pub fn redacted_address(url: &str) -> Cow<'_, str> {
     };
     // A password may contain any of `@/?`; the host follows the last `@`.
     let (user, location) = match location.rsplit_once('@') {
-        Some((_, location)) => ("[redacted]@", location),
-        None => ("", location),
+        Some((user, location)) if user.contains(':') => ("[redacted]@".into(), location),
+        Some((user, location)) => (format!("{user}@"), location),
+        None => (String::new(), location),
     };
     match location.split_once('?') {
         Some((location, _)) => format!("{scheme}://{user}{location}?[redacted]").into(),

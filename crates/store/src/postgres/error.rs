@@ -88,6 +88,10 @@ impl Failure {
                 Fate::Undone,
                 "the server is a standby or read-only; name the primary, or several hosts",
             ),
+            "42501" => (
+                Fate::Refused,
+                "the role of this server lacks a right; grant it and try again",
+            ),
             "57014" => (
                 Fate::Refused,
                 "the server cancelled the statement, as `statement_timeout` says",
