@@ -242,7 +242,9 @@ impl ServedAgents {
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
         match named {
-            Some(name) => first_agent::remember(self, &agent, session, name).await?,
+            Some(name) => {
+                first_agent::remember(self, &agent, (session, known.as_ref()), name).await?;
+            }
             None => agent.remember(session, &self.store).await?,
         }
         let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use logue_harness::store::LeaseResult;
+use logue_harness::store::{LeaseResult, SessionInfo};
 use logue_harness::{Clock as _, SystemClock};
 use logue_server::ChatHost as _;
 use serde_json::json;
@@ -32,11 +32,11 @@ const ATTEMPTS: usize = 300;
 pub(super) async fn remember(
     served: &ServedAgents,
     agent: &Agent,
-    session: &str,
+    (session, known): (&str, Option<&SessionInfo>),
     name: &str,
 ) -> Result<(), CliError> {
     let (store, owner) = (served.store(), new_id());
-    match served.session(session).await? {
+    match known {
         None => {
             // Only a session that exists has a lease.
             let now = SystemClock.now();
@@ -44,8 +44,7 @@ pub(super) async fn remember(
             made.await.map_err(|error| store_failure(&error))?;
         }
         Some(info) if info.labels.contains_key(AGENT) => {
-            let own = served.agent_of(&info);
-            return match own {
+            return match served.agent_of(info) {
                 Some(own) if own != name => Err(differs(session)),
                 _ => agent.remember(session, store).await,
             };
