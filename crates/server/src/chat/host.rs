@@ -9,6 +9,9 @@ use logue_message::ChatMessage;
 use super::parameters::TurnParameters;
 use super::trace_context::TraceContexts;
 
+/// The label of a session that a request creates before its agent is chosen.
+pub const OPENED_BY: &str = "opened_by";
+
 /// An agent that a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

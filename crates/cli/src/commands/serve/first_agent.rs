@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use logue_harness::store::{LeaseResult, SessionInfo};
 use logue_harness::{Clock as _, SystemClock};
-use logue_server::ChatHost as _;
+use logue_server::{ChatHost as _, OPENED_BY};
 use serde_json::json;
 
 use super::agents::ServedAgents;
@@ -12,8 +12,6 @@ use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::{AGENT, Agent};
 use crate::setup::store::{new_id, store_failure};
 
-/// The label of a session that a request to a server has created.
-const OPENED_BY: &str = "opened_by";
 /// The lease under which an agent is stored.
 const LEASE: Duration = Duration::from_secs(10);
 /// The pause between two attempts to get it.
