@@ -73,11 +73,12 @@ impl<'a> TurnLog<'a> {
     async fn begin(&mut self, (entry, lease): (u64, Lease), is_recovered: bool) {
         self.append().await;
         let before = self.attempt.take().map(|before| before.entry);
-        let earlier = before.filter(|before| *before != entry);
-        if let Some(own) = earlier.or(self.has_earlier.then_some(entry)) {
-            // A failure is repeated after the turn.
-            drop(self.turns.log_own_outcome(self.session, own).await);
-        }
+        // A failure is repeated after the turn.
+        drop(match before.filter(|before| *before != entry) {
+            Some(own) => self.turns.log_own_outcome(self.session, own).await,
+            None if self.has_earlier => self.turns.log_earlier_outcomes(self.session, entry).await,
+            None => Ok(()),
+        });
         let mut events = TurnEvents::new(entry);
         if is_recovered || before == Some(entry) {
             events.recovered();

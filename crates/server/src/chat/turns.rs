@@ -348,10 +348,29 @@ impl Turns {
 
     /// Appends the outcome of an entry whose events this process has appended, after earlier ones.
     pub(super) async fn log_own_outcome(&self, session: &str, own: u64) -> Result<(), StoreError> {
+        self.log_outcomes_until(session, own, Some(own)).await
+    }
+
+    /// Waits until the outcomes before an entry are logged, and appends those that nobody logs.
+    pub(super) async fn log_earlier_outcomes(
+        &self,
+        session: &str,
+        entry: u64,
+    ) -> Result<(), StoreError> {
+        let last = entry.saturating_sub(1);
+        self.log_outcomes_until(session, last, None).await
+    }
+
+    async fn log_outcomes_until(
+        &self,
+        session: &str,
+        last: u64,
+        own: Option<u64>,
+    ) -> Result<(), StoreError> {
         let end = Instant::now() + 2 * OWNER_FIRST;
         loop {
-            let is_complete = self.log_outcomes_with(session, Some(own)).await?;
-            let is_logged = is_complete || self.hub.position(session).await?.settled >= own;
+            let is_complete = self.log_outcomes_with(session, own).await?;
+            let is_logged = is_complete || self.hub.position(session).await?.settled >= last;
             if is_logged || Instant::now() >= end {
                 return Ok(());
             }
@@ -434,7 +453,7 @@ impl Turns {
         }
         // Those that are settled enter the log with their outcomes.
         if (events.len() as u64) < entry - 1 - position.accepted {
-            self.log_own_outcome(session, entry).await?;
+            self.log_earlier_outcomes(session, entry).await?;
             if self.hub.position(session).await? != position {
                 return Ok(None);
             }
