@@ -18,7 +18,7 @@ use super::visible::{visible_json, visible_waiting};
 
 /// The number of outcomes that are read at once.
 const PAGE: usize = 16;
-/// The time in which the process that ran a turn appends its last events and its outcome.
+/// The time in which the process that ran a turn appends its outcome.
 ///
 /// Nothing can be appended to a turn whose outcome is logged. Others log it later, if that process
 /// has ended or has no log.

@@ -351,7 +351,9 @@ impl Turns {
         self.log_outcomes_until(session, own, Some(own)).await
     }
 
-    /// Waits until the outcomes before an entry are logged, and appends those that nobody logs.
+    /// Waits until the outcomes before an entry are logged.
+    ///
+    /// Appends those that their own processes do not log in time.
     pub(super) async fn log_earlier_outcomes(
         &self,
         session: &str,
