@@ -20,6 +20,8 @@ pub(super) struct TurnLog<'a> {
     session: &'a str,
     /// The entry of the turn.
     entry: u64,
+    /// Whether its acceptance was in the log: if it runs here, another attempt may have ended.
+    is_repeated: bool,
     /// Whether entries before the turn have no outcome in the log.
     has_earlier: bool,
     attempt: Option<Attempt>,
@@ -38,12 +40,14 @@ impl<'a> TurnLog<'a> {
     pub(super) const fn new(
         turns: &'a Turns,
         (session, entry): (&'a str, u64),
+        is_repeated: bool,
         has_earlier: bool,
     ) -> Self {
         Self {
             turns,
             session,
             entry,
+            is_repeated,
             has_earlier,
             attempt: None,
         }
@@ -63,7 +67,10 @@ impl<'a> TurnLog<'a> {
             ChatEvent::Claimed {
                 lease,
                 is_recovered,
-            } => self.begin((self.entry, lease), is_recovered).await,
+            } => {
+                let is_recovered = is_recovered || std::mem::take(&mut self.is_repeated);
+                self.begin((self.entry, lease), is_recovered).await;
+            }
             ChatEvent::Run { event, .. } => self.run(event),
             _ => {}
         }

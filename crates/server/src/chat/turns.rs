@@ -282,8 +282,9 @@ impl Turns {
                                 if begun.is_counted {
                                     meter.begin(origin.message.as_ref());
                                 }
+                                let is_repeated = begun.after.is_none();
                                 let turn = (session, entry);
-                                let log = TurnLog::new(self, turn, begun.has_earlier);
+                                let log = TurnLog::new(self, turn, is_repeated, begun.has_earlier);
                                 turn_log = Some(log);
                             }
                             if let Some(accepted) = accepted.take() {
