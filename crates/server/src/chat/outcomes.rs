@@ -77,6 +77,8 @@ pub(crate) async fn log_outcomes(
     loop {
         let position = adopt(hub, store, clock, session).await?;
         if !position.has_begun() {
+            // The session may have been removed.
+            missing.remove(session);
             return Ok(true);
         }
         let page = match store.outcomes_since(session, position.cursor, PAGE).await {
