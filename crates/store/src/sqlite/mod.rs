@@ -350,7 +350,7 @@ impl Store for SqliteStore {
     ) -> StoreResult<'a, BeginResult> {
         let (session, owner) = (session.to_owned(), owner.to_owned());
         let invocation_id = invocation_id.to_owned();
-        self.write(move |conn| session::begin(conn, session, owner, invocation_id, now, ttl))
+        self.write_lease(move |conn| session::begin(conn, session, owner, invocation_id, now, ttl))
     }
 
     fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {

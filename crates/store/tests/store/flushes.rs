@@ -4,7 +4,7 @@ use std::fs::{OpenOptions, read_to_string};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use logue_harness::store::Store as _;
+use logue_harness::store::{BeginResult, Store as _};
 use logue_store::SqliteStore;
 use serde_json::json;
 
@@ -54,6 +54,23 @@ pub(crate) async fn operate(path: &Path) {
     store.release(&lease).await.unwrap();
     confirmed("release");
     store
+        .enqueue("s", entry("next", Some("later")))
+        .await
+        .unwrap();
+    confirmed("enqueue");
+    let begun = store.begin("s", "owner", "j", NOW, TTL).await.unwrap();
+    let BeginResult::Turn(begun) = begun else {
+        panic!("{begun:?}");
+    };
+    confirmed("begin");
+    let messages = vec![said("next"), said("answer")];
+    let commit = done("j", 2, messages);
+    store
+        .commit_and_release(&begun.lease, commit)
+        .await
+        .unwrap();
+    confirmed("commit_and_release");
+    store
         .set_label("s", "name", json!("value"), NOW)
         .await
         .unwrap();
@@ -93,6 +110,9 @@ fn what_is_acknowledged_is_flushed_and_a_lease_is_not() {
         ("journal", true),
         ("commit", true),
         ("release", false),
+        ("enqueue", true),
+        ("begin", false),
+        ("commit_and_release", true),
         ("set_label", true),
     ];
     assert_eq!(flushed.get(1..), Some(&expected[..]), "{operations}");
