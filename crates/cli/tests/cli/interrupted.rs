@@ -228,12 +228,8 @@ fn a_question_that_was_killed_is_kept_and_asked_again() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(sent(&next), json!([{"role": "user", "content": "hello"}]));
     let expected = json!([{"role": "user", "content": "hello"},
-        {"role": "assistant", "content": "One two", "status": "interrupted"},
         {"role": "assistant", "content": "three"}]);
     assert_eq!(history(folder.path(), &session), expected);
-    let shown = run(folder.path(), ["sessions", "show", &session]);
-    let marked = "assistant · incomplete\n";
-    assert!(shown.stdout.contains(marked), "{}", shown.stdout);
 }
 
 /// A question whose answer was interrupted after "One two".
@@ -295,6 +291,10 @@ fn a_new_question_follows_the_part_of_an_interrupted_answer() {
             expected,
             "{end}"
         );
+        let session = question(folder.path());
+        let shown = run(folder.path(), ["sessions", "show", &session]);
+        let marked = "assistant · incomplete\n";
+        assert!(shown.stdout.contains(marked), "{end}: {}", shown.stdout);
     }
 }
 
@@ -313,7 +313,7 @@ fn a_flag_continues_the_interrupted_answer_first() {
 }
 
 #[test]
-fn a_session_keeps_the_text_after_a_signal() {
+fn the_answer_of_a_recovered_turn_replaces_its_part() {
     let (gate, folder) = (Gate::new(), folder(&[("p.md", PROMPT)]));
     let slow = server(&gate);
     let first = ["send", "--agent", "p.md", "s", "hello"];
@@ -323,13 +323,12 @@ fn a_session_keeps_the_text_after_a_signal() {
     let next = answering("three");
     let ran = output(folder.path(), &next, &["send", "s", "go on"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // The turn was recovered before the new message, and its answer replaces the part.
+    let answer = json!({"role": "assistant", "content": "three"});
     let history = history(folder.path(), "s");
-    let part = json!({"role": "assistant", "content": "One two", "status": "interrupted"});
-    assert_eq!(history[1], part, "{history}");
+    assert_eq!(history[1], answer, "{history}");
     let sent = sent(&next);
-    // The turn was recovered before the new message, and the server gets neighbours as one.
-    let both = json!({"role": "assistant", "content": "One two\n\nthree"});
-    assert_eq!(sent[1], both, "{sent}");
+    assert_eq!(sent[1], answer, "{sent}");
 }
 
 #[test]

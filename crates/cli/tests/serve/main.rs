@@ -55,6 +55,7 @@ mod slow_log;
 #[cfg(feature = "otlp")]
 mod spans;
 mod starts;
+mod superseded;
 mod tokens;
 #[path = "../cli/waiting.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]

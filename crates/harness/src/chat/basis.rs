@@ -162,7 +162,7 @@ impl<E: Send + 'static> Inner<E> {
         let journalled = &basis.journalled;
         match self.settings.on_crash {
             OnCrash::Stop if !journalled.is_empty() => true,
-            _ => journalled.recoveries >= MAX_RECOVERIES,
+            _ => journalled.is_given_up(MAX_RECOVERIES),
         }
     }
 }

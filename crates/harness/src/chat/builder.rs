@@ -74,7 +74,7 @@ type Contradiction =
 /// Makes what a run has emitted durable.
 type Flush = dyn Fn() -> BoxFuture<'static, ()> + Send + Sync;
 
-/// The number of recoveries after which a turn ends.
+/// The number of recoveries after crashes after which a turn ends.
 pub(super) const MAX_RECOVERIES: usize = 3;
 
 /// The key of a stored outcome's body with the reported fields of its turn.

@@ -16,7 +16,7 @@ const SUSPENSIONS: &str = "suspensions";
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Continuation {
-    /// The number of processes that died in this attempt.
+    /// The number of processes that died or were asked to end in this attempt.
     pub recoveries: u64,
     /// The ids of the latest calls that were not started, and may run.
     pub open_calls: Vec<String>,

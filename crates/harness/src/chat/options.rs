@@ -53,7 +53,10 @@ pub enum OnCrash {
     ///
     /// Finished calls keep their results, an interrupted one gets the result `E-TOOL-CANCELLED`,
     /// and calls that were not started run. The graph runs again from its entry with these
-    /// messages. After three recoveries the turn ends as with [`Stop`](Self::Stop).
+    /// messages. After three recoveries the turn ends as with [`Stop`](Self::Stop). One after a process
+    /// that was asked to end ([`ProcessLeases::release_all`]) does not count.
+    ///
+    /// [`ProcessLeases::release_all`]: crate::store::ProcessLeases::release_all
     #[default]
     Continue,
     /// The turn ends as `turn_interrupted`; its messages become history.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use super::open::message_from_json;
+use crate::store::LEFT;
 
 const CONTINUES: &str = "continues";
 const STEP: &str = "step";
@@ -62,8 +63,11 @@ pub enum TurnNote {
     },
     /// The next piece of an answer that is being received.
     ///
-    /// Without the message that follows, the pieces are an interrupted answer.
+    /// Without the message that follows, the pieces are an interrupted answer. The next answer of
+    /// the turn supersedes it.
     Part(String),
+    /// The process of the owner was asked to end and gave the session back.
+    Left,
     /// Another owner took the turn over.
     Recovered {
         /// The number of messages noted so far with which the turn continues.
@@ -152,6 +156,9 @@ impl TurnNote {
         if let Some(text) = note.get(PART).and_then(Value::as_str) {
             return Ok(Self::Part(text.to_owned()));
         }
+        if note.get(LEFT).is_some() {
+            return Ok(Self::Left);
+        }
         if let Some(kept) = note.get(RECOVERED).and_then(Value::as_u64) {
             return Ok(Self::Recovered {
                 kept: usize::try_from(kept).unwrap_or(usize::MAX),
@@ -180,6 +187,10 @@ pub(super) struct Journalled {
     pub(super) fields: Map<String, Value>,
     /// The number of times that another owner took it over.
     pub(super) recoveries: usize,
+    /// The number of these times after its owner had died.
+    crashes: usize,
+    /// Whether its latest owner gave the session back.
+    was_left: bool,
     /// The calls that were interrupted before that.
     interrupted: Vec<ToolCall>,
     /// The pieces of an answer without its message.
@@ -333,7 +344,9 @@ impl Journalled {
                 self.interrupted.extend(self.interrupted_versions());
                 self.messages.truncate(kept);
                 self.recoveries += 1;
+                self.crashes += usize::from(!std::mem::take(&mut self.was_left));
             }
+            TurnNote::Left => self.was_left = true,
             TurnNote::Rejected(_) | TurnNote::Other => {}
         }
     }
@@ -348,6 +361,12 @@ impl Journalled {
 
     fn push(&mut self, message: ChatMessage, is_step: bool) {
         self.part.clear();
+        if message.role == Role::Assistant {
+            // The request was repeated, and its answer begins anew.
+            while self.has_part() {
+                self.messages.pop();
+            }
+        }
         if message.role == Role::Tool {
             let id = message.tool_call_id.clone().unwrap_or_default();
             let mut batches = self.batches.iter_mut().rev();
@@ -423,6 +442,13 @@ impl Journalled {
         })
     }
 
+    /// Returns whether owners died so often that the turn ends in place of continuing.
+    ///
+    /// An owner that was asked to end does not count.
+    pub(super) const fn is_given_up(&self, most_crashes: usize) -> bool {
+        self.crashes >= most_crashes && !self.was_left
+    }
+
     /// Returns whether the turn ended within an answer.
     pub(super) fn has_part(&self) -> bool {
         let last = self.messages.last();
@@ -479,9 +505,13 @@ impl Journalled {
 
     /// The messages with which the turn continues.
     ///
-    /// The open calls have no results yet; every other call has one.
+    /// The open calls have no results yet; every other call has one. An interrupted answer at the
+    /// end is left out, as the model is asked for the whole answer again.
     pub(super) fn kept_messages(&self) -> Vec<ChatMessage> {
         let mut messages = self.completed_messages(Remains::Resumable);
+        while messages.last().is_some_and(|last| last.interrupted) {
+            messages.pop();
+        }
         let open = self.open_calls();
         let calls = messages
             .iter()

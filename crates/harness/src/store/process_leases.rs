@@ -4,13 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::layer::claim_under;
 use super::{
-    BeginResult, CancelMode, Commit, Lease, LeaseResult, SessionLocation, SharedStore, Store,
-    StoreLayer, StoreResult, clock_of,
+    BeginResult, CancelMode, Commit, EntryState, Lease, LeaseResult, SessionLocation, SharedStore,
+    Store, StoreError, StoreLayer, StoreResult, clock_of,
 };
 use crate::clock::Timestamp;
 use crate::machine::Machine;
+
+/// The member of the journal's note that an owner left its turn.
+pub(crate) const LEFT: &str = "left";
 
 /// A clock of leases, and the processes that share it.
 ///
@@ -64,12 +69,29 @@ impl ProcessLeases {
 
     /// Gives back every lease that this process has.
     ///
-    /// Its turns must have ended before. A lease that cannot be given back expires.
+    /// Its turns must have ended or been dropped before. The journals of those that were dropped state
+    /// that their owner left, so that the next one does not count a crash. A lease that cannot be given
+    /// back expires.
     pub async fn release_all(&self) {
         let held = std::mem::take(&mut *lock(&self.held));
         for lease in held {
+            // Without the note, the end counts as a crash.
+            drop(self.note_left(&lease).await);
             drop(self.inner.release(&lease).await);
         }
+    }
+
+    /// Notes in the journal of the running turn that its owner leaves it.
+    async fn note_left(&self, lease: &Lease) -> Result<(), StoreError> {
+        let inbox = self.inner.inbox(&lease.session).await?;
+        let mut entries = inbox.into_iter();
+        let running = entries.find(|entry| entry.state == EntryState::Running);
+        let Some(invocation_id) = running.and_then(|entry| entry.invocation_id) else {
+            return Ok(());
+        };
+        let note = json!({ LEFT: true });
+        let noted = self.inner.journal(lease, &invocation_id, vec![note]);
+        noted.await
     }
 
     /// Keeps a lease of this process.
