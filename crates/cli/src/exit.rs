@@ -139,6 +139,16 @@ impl CliError {
         self
     }
 
+    /// Returns the first of several failures, with the reports of all.
+    pub(crate) fn joined(failures: Vec<Self>) -> Option<Self> {
+        let texts: String = failures.iter().map(Self::text).collect();
+        let first = failures.into_iter().next()?;
+        Some(Self {
+            report: Some(texts.into()),
+            ..first
+        })
+    }
+
     /// Returns the text for standard error.
     pub(crate) fn text(&self) -> String {
         if let Some(report) = &self.report {

@@ -273,12 +273,20 @@ fn require_key(
     let prefix = name.split_once(':').map(|(prefix, _)| prefix);
     let prefix = prefix.filter(|prefix| ProviderKind::from_prefix(prefix).is_none());
     let known = ProviderKind::ALL.iter().map(|kind| kind.entry().prefix);
-    Err(
-        match prefix.and_then(|prefix| chatmd::suggest(prefix, known)) {
-            Some(near) => failure.with_help(format!("did you mean `{near}:`?")),
-            None => failure,
-        },
-    )
+    let Some(prefix) = prefix else {
+        return Err(failure);
+    };
+    let help = match chatmd::suggest(prefix, known.clone()) {
+        Some(near) => format!("did you mean `{near}:`?"),
+        None => {
+            let known: Vec<String> = known.map(|known| format!("`{known}:`")).collect();
+            format!(
+                "`{prefix}:` is not a provider; there are {}",
+                known.join(", ")
+            )
+        }
+    };
+    Err(failure.with_help(help))
 }
 
 /// Returns the provider of a gateway, and the base URL of its server.

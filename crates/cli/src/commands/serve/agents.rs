@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use chatmd::Tag;
 use logue_agent::{Approvals, HostError};
 use logue_harness::chat::StateCache;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
@@ -13,7 +14,7 @@ use logue_model::SamplingSettings;
 use logue_server::{
     AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnFailure, TurnParameters,
 };
-use logue_source::{escape_line, quote_word};
+use logue_source::{Source, escape_line, quote_word};
 use logue_tools::HiddenFiles;
 use openchatml::Dialect;
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ use crate::setup::suspended::file_of;
 use crate::telemetry;
 use crate::terminal::print_error;
 
+/// The code of a prompt without a model.
+const MODEL_NOT_CONFIGURED: &str = "model_not_configured";
 /// The number of sessions whose states are kept between their turns.
 const STATES: usize = 256;
 /// The bytes of their texts.
@@ -76,7 +79,7 @@ impl ServedAgents {
     /// Checks each agent once.
     ///
     /// # Errors
-    /// Returns the error of a prompt that the command line names, or of all prompts.
+    /// Returns the errors of the prompts that the command line names, or of all prompts.
     pub(super) async fn check(&self) -> Result<(), CliError> {
         let candidates = self.catalog.first_candidates();
         if candidates.is_empty() {
@@ -85,21 +88,24 @@ impl ServedAgents {
                     .with_help("name ChatMD prompts, or directories of them"),
             );
         }
-        let mut faults = Vec::new();
+        let (mut failures, mut faults) = (Vec::new(), Vec::new());
         for candidate in candidates {
             let checked = self.prepared_once(&candidate).await;
             let fault = self.catalog.checked(&candidate, checked);
             if let Some(fault) = fault {
                 if candidate.is_named(&self.arguments.paths) {
-                    return Err(self.shown(fault.into_error()));
+                    failures.push(self.shown(fault.into_error()));
+                } else {
+                    faults.push((candidate.name, fault));
                 }
-                faults.push((candidate.name, fault));
             }
         }
-        if faults.len() == self.catalog.agents().len()
-            && let Some((_, fault)) = faults.pop()
-        {
-            return Err(self.shown(fault.into_error()));
+        if failures.len() + faults.len() == self.catalog.agents().len() {
+            let others = faults.drain(..);
+            failures.extend(others.map(|(_, fault)| self.shown(fault.into_error())));
+        }
+        if let Some(failure) = CliError::joined(failures) {
+            return Err(failure);
         }
         for (name, fault) in faults {
             self.report(&name, fault);
@@ -171,10 +177,13 @@ impl ServedAgents {
         self.hidden.hide(&version.file);
         let output = Arc::new(Output::of_check(self.hides_sources()));
         let store: SharedStore = Arc::new(logue_harness::store::MemoryStore::new());
-        let agent = self.agent("check", None, Some(&version), true)?;
-        let checked = agent.chat(store, "check", &self.command(&output)).await;
+        let checked = async {
+            let agent = self.agent("check", None, Some(&version), true)?;
+            agent.chat(store, "check", &self.command(&output)).await
+        };
+        let checked = checked.await;
         output.finish();
-        checked.map(drop)
+        checked.map(drop).map_err(|error| placed(error, &version))
     }
 
     /// Returns the agent of a session, which uses a version of its prompt.
@@ -396,6 +405,24 @@ impl ChatHost for ServedAgents {
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
         Box::pin(async move { Ok(self.prepare_resumed(session, waiting).await?) })
     }
+}
+
+/// Returns an error with its place in the prompt, unless it names the prompt already.
+fn placed(mut error: CliError, version: &PromptVersion) -> CliError {
+    let name = version.file.display().to_string();
+    if error.report.is_some() || error.message.contains(&name) {
+        return error;
+    }
+    let text = String::from_utf8_lossy(&version.bytes);
+    // Errors of models are about the element that names the model.
+    let is_of_model = error.code == MODEL_NOT_CONFIGURED || error.code.starts_with("provider_");
+    let tree = chatmd::parse(&text);
+    let config = tree.elements().find(|element| element.tag() == Tag::Config);
+    let config = config.filter(|_| is_of_model);
+    let start = config.map_or(0, |config| config.opener().start);
+    let place = Source::new(name, text.as_bytes()).place(start);
+    error.message = format!("{place}: {}", error.message);
+    error
 }
 
 /// Returns an agent with the parameters of a turn.

@@ -98,7 +98,8 @@ pub(super) fn serve_gateway(
     );
     super::run(async {
         let prefix = arguments.path_prefix.unwrap_or_default();
-        let listener = super::bind(arguments.listen, &prefix).await?;
+        let listener = super::bind(arguments.listen).await?;
+        super::print_address(&listener, &prefix)?;
         let mut exit = Exit::Done;
         let end = async { exit = signalled().await };
         let served = server.serve(listener, end).await;

@@ -70,8 +70,15 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
     let store = opened.store;
     let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
     run(async {
-        host.check().await?;
-        let listener = bind(listen, &prefix).await?;
+        let (listener, checked) = (bind(listen).await, host.check().await);
+        let listener = match (listener, checked) {
+            (Ok(listener), Ok(())) => listener,
+            (listener, checked) => {
+                let failures = [listener.err(), checked.err()].into_iter().flatten();
+                return CliError::joined(failures.collect()).map_or(Ok(Exit::Done), Err);
+            }
+        };
+        print_address(&listener, &prefix)?;
         let server = ChatServer::new(
             host.clone(),
             log,
@@ -102,18 +109,23 @@ fn run(server: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, Cli
     ended
 }
 
-/// Listens on an address and prints it.
-async fn bind(listen: SocketAddr, prefix: &str) -> Result<TcpListener, CliError> {
-    let bound = TcpListener::bind(listen)
-        .await
-        .and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (address, listener) = bound.map_err(|error| {
+/// Listens on an address.
+async fn bind(listen: SocketAddr) -> Result<TcpListener, CliError> {
+    let bound = TcpListener::bind(listen).await;
+    bound.map_err(|error| {
         let message = format!("cannot listen on {listen}: {error}");
         CliError::user("listen_failed", message)
             .with_help("name another address: --listen 127.0.0.1:0 takes a free port")
-    })?;
+    })
+}
+
+/// Prints the address of a server that accepts requests.
+fn print_address(listener: &TcpListener, prefix: &str) -> Result<(), CliError> {
+    let address = listener.local_addr();
+    let address =
+        address.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     print_error(&format!("listening on http://{address}{prefix}\n"));
-    Ok(listener)
+    Ok(())
 }
 
 /// Refuses an address of the network without a token.
