@@ -111,3 +111,42 @@ fn a_removal_that_is_cut_off_leaves_no_events() {
     assert!(events.next().is_none(), "the stream ends with its session");
     assert_eq!(files_with(folder.path(), "strawberry"), [""; 0]);
 }
+
+#[test]
+fn an_unknown_member_of_a_message_is_refused_by_name() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let image = json!({"type": "image", "source": {"type": "url", "url": "https://x/y.png"}});
+    let mut odd = image.clone();
+    odd["source"]["base64_data"] = json!("AA==");
+    odd["source"]["size"] = json!(1);
+    for (message, member) in [
+        (
+            json!({"role": "user", "content": "go", "contents": "x"}),
+            "message.contents",
+        ),
+        (
+            json!({"role": "user", "content": "go", "tool_calls": []}),
+            "message.tool_calls",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "text", "text": "go", "cache": true}]}),
+            "message.content[0].cache",
+        ),
+        (
+            json!({"role": "user", "content": [image, odd]}),
+            "message.content[1].source.size",
+        ),
+    ] {
+        let refused = served.post("/v1/sessions/s1/send", &json!({ "message": message }));
+        assert_eq!(refused.status, 400, "{refused:?}");
+        let problem = refused.json();
+        assert_eq!(problem["code"], "chat_message_shape_invalid", "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(detail, format!("unknown member `{member}`"), "{problem}");
+    }
+    let message =
+        json!({"role": "user", "name": "ann", "content": [{"type": "text", "text": "go"}, image]});
+    let sent = served.post("/v1/sessions/s1/send", &json!({ "message": message }));
+    assert_eq!(sent.status, 200, "{sent:?}");
+}

@@ -186,7 +186,15 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
     };
     let message = match message {
         Value::String(text) => ChatMessage::user(text.as_str()),
-        message => ChatMessage::from_json(message).map_err(|error| invalid(error.to_string()))?,
+        message => {
+            if let Some(member) = unknown_member(message) {
+                let problem = invalid(format!("unknown member `{member}`"));
+                return Err(problem.with_help(
+                    "a message has `role`, `content` and `name`; its blocks are texts and images",
+                ));
+            }
+            ChatMessage::from_json(message).map_err(|error| invalid(error.to_string()))?
+        }
     };
     if message.role != Role::User {
         let role = message.role.as_str();
@@ -198,6 +206,38 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
         .validate()
         .map_err(|error| invalid(error.to_string()))?;
     Ok(message)
+}
+
+/// Returns the path of the first unknown member of a message of a user.
+fn unknown_member(message: &Value) -> Option<String> {
+    let path = "message";
+    if let Some(member) = other_member(path, message, &["role", "content", "name"]) {
+        return Some(member);
+    }
+    let blocks = message.get("content").and_then(Value::as_array);
+    let mut blocks = blocks.into_iter().flatten().enumerate();
+    blocks.find_map(|(at, block)| {
+        let path = format!("{path}.content[{at}]");
+        match block.get("type").and_then(Value::as_str) {
+            Some("text") => other_member(&path, block, &["type", "text"]),
+            Some("image") => {
+                let members = ["type", "source", "media_type", "detail"];
+                other_member(&path, block, &members).or_else(|| {
+                    let members = ["type", "url", "base64_data"];
+                    other_member(&format!("{path}.source"), block.get("source")?, &members)
+                })
+            }
+            // Blocks of other types are refused by their type.
+            _ => None,
+        }
+    })
+}
+
+/// Returns the path of the first member of an object besides these.
+fn other_member(path: &str, object: &Value, members: &[&str]) -> Option<String> {
+    let mut names = object.as_object()?.keys();
+    let name = names.find(|name| !members.contains(&name.as_str()))?;
+    Some(format!("{path}.{name}"))
 }
 
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

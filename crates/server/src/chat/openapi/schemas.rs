@@ -22,8 +22,10 @@ fn requests() -> Value {
             "properties": {
                 "message": {"description": "A text, or a message of the role `user`.", "oneOf": [
                     {"type": "string", "minLength": 1},
-                    {"type": "object", "required": ["role", "content"], "properties": {
+                    {"type": "object", "required": ["role", "content"],
+                        "additionalProperties": false, "properties": {
                         "role": {"const": "user"},
+                        "name": name,
                         "content": {"oneOf": [{"type": "string", "minLength": 1},
                             {"type": "array", "minItems": 1, "items": {"type": "object"}}]}}},
                 ]},
