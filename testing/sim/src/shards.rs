@@ -225,6 +225,7 @@ impl Store for Shards {
         outcomes_since(cursor: u64, limit: usize) -> Vec<StoredOutcome>, Reads;
         outcome_of(entry: u64) -> Option<StoredOutcome>, Reads;
         set_label(name: &'a str, value: Value, now: Timestamp) -> (), Flushes;
+        set_label_once(name: &'a str, value: Value, now: Timestamp) -> Option<Value>, Flushes;
         fork(fork: SessionFork) -> (), Flushes;
         delete() -> bool, Flushes;
         prune(unchanged_since: Timestamp, busy_too: bool) -> bool, Flushes;

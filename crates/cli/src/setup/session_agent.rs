@@ -219,7 +219,39 @@ impl Agent {
         session: &str,
         store: &SharedStore,
     ) -> Result<(), CliError> {
-        for (name, value) in &self.news {
+        self.remember_all(session, store, |_| true).await
+    }
+
+    /// Stores the new labels in a session that has no agent yet.
+    ///
+    /// Returns the label of the agent that the session has already; nothing else is stored if that is
+    /// another one.
+    pub(crate) async fn remember_first(
+        &self,
+        session: &str,
+        store: &SharedStore,
+    ) -> Result<Option<Value>, CliError> {
+        let AgentPrompt::File(file) = &self.prompt else {
+            return self.remember(session, store).await.map(|()| None);
+        };
+        let own = json!(file.display().to_string());
+        let set = store.set_label_once(session, AGENT, own.clone(), SystemClock.now());
+        let earlier = set.await.map_err(|error| store_failure(&error))?;
+        if earlier.as_ref().is_none_or(|earlier| *earlier == own) {
+            let others = |name: &str| name != AGENT;
+            self.remember_all(session, store, others).await?;
+        }
+        Ok(earlier)
+    }
+
+    async fn remember_all(
+        &self,
+        session: &str,
+        store: &SharedStore,
+        is_stored: impl Fn(&str) -> bool,
+    ) -> Result<(), CliError> {
+        let news = self.news.iter().filter(|(name, _)| is_stored(name));
+        for (name, value) in news {
             let now = SystemClock.now();
             let noted = store.set_label(session, name, value.clone(), now).await;
             noted.map_err(|error| store_failure(&error))?;

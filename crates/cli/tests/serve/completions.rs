@@ -1,5 +1,7 @@
 //! Chat Completions of a server: stateless requests, and conversations in sessions.
 
+use std::sync::Barrier;
+
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
@@ -200,4 +202,48 @@ fn an_error_has_the_form_that_clients_of_the_api_expect() {
         assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
     }
     assert!(model.received().is_empty());
+}
+
+#[test]
+fn one_of_two_requests_at_once_creates_the_session() {
+    let reply = |_: &_| Reply::Answer(Answer::text("done"));
+    let model = ModelServer::start_by(reply, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let servers = [
+        serve(folder.path(), &model, &[]),
+        serve(folder.path(), &model, &[]),
+    ];
+    let user = json!({"role": "user", "content": "go"});
+    let earlier = json!([user, {"role": "assistant", "content": "yes"}, user]);
+    for round in 0..testkit::soak::rounds(24, 300) {
+        // One server or both, without earlier messages and with them.
+        let places = [&servers[0], &servers[usize::from(round % 2 == 1)]];
+        let messages = if round % 4 < 2 {
+            json!([user])
+        } else {
+            earlier.clone()
+        };
+        let session = format!("new-{round}");
+        let barrier = Barrier::new(2);
+        let answers = std::thread::scope(|scope| {
+            let tasks = places.map(|served| {
+                let (session, messages, barrier) = (&session, &messages, &barrier);
+                scope.spawn(move || {
+                    let body = json!({"model": "agent", "messages": messages}).to_string();
+                    barrier.wait();
+                    served.request("POST", PATH, &[("x-logue-session", session)], &body)
+                })
+            });
+            tasks.map(|task| task.join().unwrap())
+        });
+        let how: Vec<_> = answers
+            .iter()
+            .map(|answer| {
+                assert_eq!(answer.status, 200, "round {round}: {answer:?}");
+                header(answer, "x-logue-conversation").unwrap()
+            })
+            .collect();
+        let created = how.iter().filter(|how| **how == "created");
+        assert_eq!(created.count(), 1, "round {round}: {how:?}");
+    }
 }

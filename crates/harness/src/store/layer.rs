@@ -213,6 +213,7 @@ layer! {
     outcome_of(session: &'a str, entry: u64) -> Option<StoredOutcome>;
     list(filter: SessionFilter) -> Vec<SessionInfo>;
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
+    set_label_once(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> Option<Value>;
     fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
     prune(session: &'a str, unchanged_since: Timestamp, busy_too: bool) -> bool;

@@ -378,6 +378,18 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<'a, ()>;
 
+    /// Sets a label of a session unless the session has one of this name.
+    ///
+    /// Returns the earlier value, which stays, or `None` if this call set the label. Of several calls
+    /// at the same time one sets it. Creates a missing session.
+    fn set_label_once<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Value>>;
+
     /// Creates a session from a prefix of another one.
     ///
     /// It receives the first messages, the fields and the labels of the source, and what the fork

@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use super::access::{Caller, TokenScope};
 use super::completions::HistoryIndex;
 use super::drain::has_ended;
-use super::host::OPENED_BY;
 use super::limits::TurnLimits;
 use super::problem::Problem;
 use super::turns::{RunningTurn, Turns};
@@ -82,21 +81,11 @@ impl Api {
             return Ok(None);
         };
         let agent = self.turns.host.agent_of(&info);
-        if agent.is_none() && is_opening(&info) {
-            return Ok(None);
-        }
         match agent.filter(|agent| caller.may_use(agent)) {
             Some(agent) => Ok(Some((info, agent))),
             None => Err(Problem::unknown_session(session)),
         }
     }
-}
-
-/// Returns whether the first request of a session has not given it an agent yet.
-///
-/// Requests that come meanwhile begin the session as well, and one of them gives it its agent.
-fn is_opening(info: &SessionInfo) -> bool {
-    info.labels.contains_key(OPENED_BY) && info.seq + info.cursor + info.pending == 0
 }
 
 /// Refuses a caller without a permission.

@@ -9,9 +9,6 @@ use logue_message::ChatMessage;
 use super::parameters::TurnParameters;
 use super::trace_context::TraceContexts;
 
-/// The label of a session that a request creates before its agent is chosen.
-pub const OPENED_BY: &str = "opened_by";
-
 /// An agent that a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,6 +75,8 @@ pub struct SessionChat {
     pub chat: ChatHarness<TurnEvent>,
     /// The name of its agent.
     pub agent: String,
+    /// Whether the session had no agent before this chat.
+    pub begins: bool,
     /// Stops the turn of the chat at the end of the program.
     pub stop: TurnStop,
 }

@@ -52,7 +52,7 @@ mod unique_keys;
 mod visible;
 
 pub use access::{AccessToken, AccessTokens, TokenScope};
-pub use host::{AgentInfo, ChatHost, ExportForm, OPENED_BY, PromptFault, SessionChat, TurnFailure};
+pub use host::{AgentInfo, ChatHost, ExportForm, PromptFault, SessionChat, TurnFailure};
 pub use limits::ClientLimits;
 pub use parameters::TurnParameters;
 pub use request_records::{is_request_label, is_request_record};

@@ -15,13 +15,17 @@ const TOKEN: &str = "token";
 /// Records that a session belongs to the token of a caller.
 ///
 /// # Errors
-/// Returns a problem if the store fails.
+/// Returns a problem if it belongs to another token, or if the store fails.
 pub(crate) async fn record_owner(api: &Api, caller: &Caller, session: &str) -> Result<(), Problem> {
     if let Some(token) = &caller.token_hash {
         let now = api.turns.clock.now();
-        api.store()
-            .set_label(session, TOKEN, json!(token), now)
-            .await?;
+        let set = api
+            .store()
+            .set_label_once(session, TOKEN, json!(token), now);
+        // Another client began the session at the same moment.
+        if set.await?.is_some_and(|earlier| earlier != json!(token)) {
+            return Err(Problem::unknown_session(session));
+        }
     }
     Ok(())
 }

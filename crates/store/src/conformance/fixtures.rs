@@ -1,15 +1,40 @@
 //! Fixtures of the cases: typical entries, leases and commits.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
     ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload, IntegrityReport, Lease,
-    LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind, Store,
+    LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind, Store, StoreError, StoreResult,
 };
 use serde_json::{Map, Value, json};
 
 use super::{Checked, ContractViolation, same};
+
+/// Runs operations at the same time. Returns their answers in the order in which they came.
+pub(super) async fn together<T>(operations: Vec<StoreResult<'_, T>>) -> Vec<Result<T, StoreError>> {
+    let mut operations: Vec<_> = operations.into_iter().map(Some).collect();
+    let mut answers = Vec::new();
+    poll_fn(|context| {
+        for slot in &mut operations {
+            if let Some(operation) = slot
+                && let Poll::Ready(answer) = operation.as_mut().poll(context)
+            {
+                answers.push(answer);
+                *slot = None;
+            }
+        }
+        if operations.iter().any(Option::is_some) {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    answers
+}
 
 /// The duration of a lease.
 pub(super) const TTL: Duration = Duration::from_secs(30);

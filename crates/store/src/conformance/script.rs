@@ -156,6 +156,10 @@ impl Player {
             }
             20 => {
                 let name = bits.pick(&["x", "y"], "x");
+                if bits.flip() {
+                    let set = store.set_label_once(session, name, json!(self.now), now);
+                    return debug_text(set.await);
+                }
                 debug_text(store.set_label(session, name, json!(self.now), now).await)
             }
             21 => {

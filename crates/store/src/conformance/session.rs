@@ -8,8 +8,8 @@ use logue_harness::store::{
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{
-    LATER, NOW, claim_next, done, entry, history, keyed, lease, save, sound, turn, user_message,
-    waiting_turn,
+    LATER, NOW, claim_next, done, entry, history, keyed, lease, save, sound, together, turn,
+    user_message, waiting_turn,
 };
 use super::{Checked, ContractViolation, refused, same};
 
@@ -61,6 +61,40 @@ pub(super) async fn labels_lie_beside_the_state(store: SharedStore) -> Checked {
     });
     let labels = json!({ "agent": { "file": "b.chat" }, "": null });
     same("the labels", actual, Some((labels, 0, LATER)))
+}
+
+pub(super) async fn a_label_is_set_once(store: SharedStore) -> Checked {
+    let set = store.set_label_once("s", "agent", json!("a.chat"), NOW);
+    same("a label of a missing session", set.await?, None)?;
+    turn(&*store, "s", "i1", "x").await?;
+    let again = store.set_label_once("s", "agent", json!("b.chat"), LATER);
+    same("the earlier value", again.await?, Some(json!("a.chat")))?;
+    store.set_label("s", "null", Value::Null, NOW).await?;
+    let null = store.set_label_once("s", "null", json!(1), LATER).await?;
+    same("a label without a value", null, Some(Value::Null))?;
+    let other = store.set_label_once("s", "other", json!({ "deep": [1] }), NOW);
+    same("another label", other.await?, None)?;
+    let info = store.session("s").await?;
+    let labels = info.as_ref().map(|info| Value::Object(info.labels.clone()));
+    let expected = json!({ "agent": "a.chat", "null": null, "other": { "deep": [1] } });
+    same("the labels", labels, Some(expected))?;
+    let changed = info.map(|info| info.updated_at);
+    same("the time of the last change", changed, Some(NOW))?;
+    for round in 0..8 {
+        let session = format!("new {round}");
+        let set = |value: u64| store.set_label_once(&session, "agent", json!(value), NOW);
+        let answers = together(vec![set(1), set(2), set(3)]).await;
+        let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let setters = answers.iter().filter(|earlier| earlier.is_none());
+        same("the calls that set it", setters.count(), 1)?;
+        let value = store.session(&session).await?;
+        let value = value.and_then(|info| info.labels.get("agent").cloned());
+        let others = answers.into_iter().flatten();
+        let is_same = |other: Value| Some(other) == value;
+        let others: Vec<bool> = others.map(is_same).collect();
+        same("the answers of the others", others, vec![true; 2])?;
+    }
+    Ok(())
 }
 
 pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checked {

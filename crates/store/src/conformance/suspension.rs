@@ -1,8 +1,5 @@
 //! A suspended turn resumes once, for any sender and number of signals.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use logue_harness::store::{
     Commit, Disposition, EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind,
     SharedStore, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
@@ -10,8 +7,8 @@ use logue_harness::store::{
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{
-    LATER, NOW, accepted, claim_next, done, entry, lease, outcome, save, sound, suspended, turn,
-    user_message, waiting_turn,
+    LATER, NOW, accepted, claim_next, done, entry, lease, outcome, save, sound, suspended,
+    together, turn, user_message, waiting_turn,
 };
 use super::{Checked, refused, same};
 
@@ -117,26 +114,8 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
 
 pub(super) async fn signals_at_the_same_time_are_one(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "approval").await?;
-    let mut signals: Vec<_> = (0..16)
-        .map(|number| Some(store.signal("i1", None, payload(json!(number)), NOW)))
-        .collect();
-    let mut answers = Vec::new();
-    poll_fn(|context| {
-        for slot in &mut signals {
-            if let Some(signal) = slot
-                && let Poll::Ready(answer) = signal.as_mut().poll(context)
-            {
-                answers.push(answer);
-                *slot = None;
-            }
-        }
-        if signals.iter().any(Option::is_some) {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
+    let signals = (0..16).map(|number| store.signal("i1", None, payload(json!(number)), NOW));
+    let answers = together(signals.collect()).await;
     let mut count_new = 0;
     for answer in answers {
         let answer = answer?;

@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("0005.sql"),
     include_str!("0006.sql"),
     include_str!("0007.sql"),
+    include_str!("0008.sql"),
 ];
 
 /// The oldest version of the server, as the server states it.

@@ -463,6 +463,19 @@ impl Store for PostgresStore {
         self.one(checked(session, call), |row| session::done(session, row))
     }
 
+    fn set_label_once<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Value>> {
+        let call = session::set_label_once(session, name, &value, now);
+        self.one(checked(session, call), |row| {
+            session::earlier_label(session, row)
+        })
+    }
+
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
         let call = checked(&fork.into, session::fork(session, &fork));
         self.one(call, move |row| session::forked(session, &fork, row))

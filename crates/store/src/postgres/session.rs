@@ -189,6 +189,28 @@ pub(super) fn set_label(
     )
 }
 
+pub(super) fn set_label_once(
+    session: &str,
+    name: &str,
+    value: &Value,
+    now: Timestamp,
+) -> Result<Call, StoreError> {
+    let call = Call::new("SELECT status, earlier FROM logue.set_label_once($1, $2, $3, $4)");
+    Ok(call
+        .bytes(session.as_bytes().to_vec())
+        .bytes(name.as_bytes().to_vec())
+        .text(written(value)?)
+        .number(time(now)))
+}
+
+/// Reads the value of a label that the session had already.
+pub(super) fn earlier_label(session: &str, row: &Row) -> Result<Option<Value>, StoreError> {
+    done(session, row)?;
+    let earlier: Option<String> = get(row, "earlier")?;
+    let earlier = earlier.map(|text| json(&text));
+    earlier.transpose()
+}
+
 /// Reads the answer of an operation that cannot be refused.
 pub(super) fn done(session: &str, row: &Row) -> Result<(), StoreError> {
     match get::<String>(row, "status")?.as_str() {

@@ -472,6 +472,19 @@ impl Store for SqliteStore {
         })
     }
 
+    fn set_label_once<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Value>> {
+        let (session, name) = (session.to_owned(), name.to_owned());
+        self.prepared(written(&value), move |conn, value| {
+            session::set_label_once(conn, &session, &name, &value, now)
+        })
+    }
+
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
         let session = session.to_owned();
         self.prepared(fork::Fork::new(fork), move |conn, fork| {

@@ -235,6 +235,37 @@ pub(super) fn set_label(
     touch(conn, head.sid, now)
 }
 
+/// Sets a label unless the session has one of the name. Returns the earlier value.
+pub(super) fn set_label_once(
+    conn: &Connection,
+    session: &str,
+    name: &str,
+    value: &str,
+    now: Timestamp,
+) -> SqliteResult<Option<Value>> {
+    if let Some(head) = find(conn, session)? {
+        let earlier = conn
+            .prepare_cached(
+                "SELECT value, sum IS row_sum(sid, name, value) FROM label
+                 WHERE sid = ?1 AND name = ?2",
+            )?
+            .query_row(params![head.sid, name], |row| {
+                let Json(value) = row.get(0)?;
+                Ok((value, row.get::<_, bool>(1)?))
+            })
+            .optional()?;
+        if let Some((earlier, is_sound)) = earlier {
+            if !is_sound {
+                return Err(sound::damaged(session, "a label").into());
+            }
+            head.location().check(session)?;
+            return Ok(Some(earlier));
+        }
+    }
+    set_label(conn, session, name, value, now)?;
+    Ok(None)
+}
+
 /// Updates the time of the last change, which never decreases.
 pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> SqliteResult<()> {
     conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1 AND updated_at < ?2")?

@@ -226,7 +226,12 @@ impl ServedAgents {
         }
     }
 
-    pub(super) async fn session(&self, session: &str) -> Result<Option<SessionInfo>, CliError> {
+    /// Returns the name of the agent with this prompt.
+    pub(super) fn agent_of_file(&self, file: &Path) -> Option<String> {
+        self.catalog.agent_of_file(file)
+    }
+
+    async fn session(&self, session: &str) -> Result<Option<SessionInfo>, CliError> {
         let known = self.store.session(session).await;
         known.map_err(|error| store_failure(&error))
     }
@@ -250,12 +255,13 @@ impl ServedAgents {
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
-        match named {
-            Some(name) => {
-                first_agent::remember(self, &agent, (session, known.as_ref()), name).await?;
+        let begins = match named {
+            Some(name) => first_agent::remember(self, &agent, session, name).await?,
+            None => {
+                agent.remember(session, &self.store).await?;
+                false
             }
-            None => agent.remember(session, &self.store).await?,
-        }
+        };
         let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
         if let Some(ttl) = self.settings.session_ttl.filter(|_| !has_own) {
             let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());
@@ -266,6 +272,7 @@ impl ServedAgents {
         Ok(SessionChat {
             chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
+            begins,
             stop,
         })
     }
@@ -288,6 +295,7 @@ impl ServedAgents {
         Ok(SessionChat {
             chat,
             agent: name.to_owned(),
+            begins: true,
             stop,
         })
     }
@@ -318,6 +326,7 @@ impl ServedAgents {
         Ok(SessionChat {
             chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
+            begins: false,
             stop,
         })
     }
@@ -353,7 +362,7 @@ impl ChatHost for ServedAgents {
             return None;
         }
         let own = session.labels.get(AGENT).and_then(Value::as_str)?;
-        self.catalog.agent_of_file(Path::new(own))
+        self.agent_of_file(Path::new(own))
     }
 
     fn write_messages(

@@ -1,28 +1,16 @@
 //! The first agent of a session: of a new one, and of one that exists without, such as a conversation.
 
-use std::time::Duration;
+use std::path::Path;
 
-use logue_harness::store::{LeaseResult, SessionInfo};
-use logue_harness::{Clock as _, SystemClock};
-use logue_server::{ChatHost as _, OPENED_BY};
-use serde_json::json;
+use logue_server::ChatHost as _;
 
 use super::agents::ServedAgents;
-use crate::exit::{CliError, Exit};
-use crate::setup::session_agent::{AGENT, Agent};
-use crate::setup::store::{new_id, store_failure};
+use crate::exit::CliError;
+use crate::setup::session_agent::Agent;
 
-/// The lease under which an agent is stored.
-const LEASE: Duration = Duration::from_secs(10);
-/// The pause between two attempts to get it.
-const PAUSE: Duration = Duration::from_millis(50);
-/// The most attempts, which outlast a lease.
-const ATTEMPTS: usize = 300;
-
-/// Stores the agent of a session, unless another request was quicker.
+/// Stores the agent of a session, unless another request was quicker. Returns whether it did.
 ///
-/// The lease of the session orders requests that name different agents at the same time, on one or
-/// several servers.
+/// The store orders requests that name different agents at the same time, on one or several servers.
 ///
 /// # Errors
 /// Returns an error with the code `agent_differs` if the session has another agent by now, or one of
@@ -30,51 +18,19 @@ const ATTEMPTS: usize = 300;
 pub(super) async fn remember(
     served: &ServedAgents,
     agent: &Agent,
-    (session, known): (&str, Option<&SessionInfo>),
+    session: &str,
     name: &str,
-) -> Result<(), CliError> {
-    let (store, owner) = (served.store(), new_id());
-    match known {
-        None => {
-            // Only a session that exists has a lease.
-            let now = SystemClock.now();
-            let made = store.set_label(session, OPENED_BY, json!("serve"), now);
-            made.await.map_err(|error| store_failure(&error))?;
-        }
-        Some(info) if info.labels.contains_key(AGENT) => {
-            return match served.agent_of(info) {
-                Some(own) if own != name => Err(differs(session)),
-                _ => agent.remember(session, store).await,
-            };
-        }
-        Some(_) => {}
+) -> Result<bool, CliError> {
+    let store = served.store();
+    let earlier = agent.remember_first(session, store).await?;
+    let own = earlier.as_ref().map(|label| {
+        let file = label.as_str().map(Path::new);
+        file.and_then(|file| served.agent_of_file(file))
+    });
+    match own {
+        Some(own) if own.as_deref() != Some(name) => Err(differs(session)),
+        own => Ok(own.is_none()),
     }
-    for _ in 0..ATTEMPTS {
-        let taken = store.acquire(session, &owner, SystemClock.now(), LEASE);
-        let taken = taken.await.map_err(|error| store_failure(&error))?;
-        let known = served.session(session).await?;
-        let is_assigned = known
-            .as_ref()
-            .is_some_and(|info| info.labels.contains_key(AGENT));
-        let own = known.and_then(|info| served.agent_of(&info));
-        let is_other = is_assigned && own.as_deref() != Some(name);
-        let result = match &taken {
-            _ if is_other => Err(differs(session)),
-            // The owner of the lease may be about to store its agent.
-            LeaseResult::Held { .. } if !is_assigned => {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-            _ => agent.remember(session, store).await,
-        };
-        if let LeaseResult::Lease(lease) = &taken {
-            let released = store.release(lease).await;
-            released.map_err(|error| store_failure(&error))?;
-        }
-        return result;
-    }
-    let message = format!("another server uses session `{session}`");
-    Err(CliError::new(Exit::Retryable, "store_unavailable", message))
 }
 
 fn differs(session: &str) -> CliError {

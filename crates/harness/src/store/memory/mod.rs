@@ -369,6 +369,16 @@ impl Store for MemoryStore {
         })
     }
 
+    fn set_label_once<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Value>> {
+        self.with(move |data| Ok(data.made(session, now)?.set_label_once(name, value, now)))
+    }
+
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
         self.with(move |data| data.fork(session, fork))
     }

@@ -391,6 +391,19 @@ impl Session {
         self.touch(now);
     }
 
+    pub(super) fn set_label_once(
+        &mut self,
+        name: &str,
+        value: Value,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let earlier = self.labels.get(name).cloned();
+        if earlier.is_none() {
+            self.set_label(name, value, now);
+        }
+        earlier
+    }
+
     pub(super) fn fork(
         &self,
         id: &str,

@@ -21,6 +21,8 @@ use crate::chat::session_id::check_new_session;
 use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 
+/// The code of a session that another request has created.
+const EXISTS: &str = "session_exists";
 /// The session of a stateless request.
 const STATELESS: &str = "completion";
 
@@ -103,10 +105,21 @@ pub(crate) async fn named(
     earlier: Vec<ChatMessage>,
 ) -> Result<(AnswerStream, Place), Problem> {
     let (api, caller, agent) = (turn.api, turn.caller, turn.agent);
-    let known = api.known_session(caller, session).await?;
-    let Some((info, own)) = known else {
+    let mut known = api.known_session(caller, session).await?;
+    if known.is_none() {
         check_new_session(session)?;
-        return turn.begun(session, &earlier, "created").await;
+        if earlier.is_empty() {
+            return turn.begun(session, "created").await;
+        }
+        match turn.seeded(session, &earlier, "created").await {
+            // Another request created it meanwhile.
+            Err(problem) if problem.code == EXISTS => {}
+            begun => return begun,
+        }
+        known = api.known_session(caller, session).await?;
+    }
+    let Some((info, own)) = known else {
+        return Err(Problem::unknown_session(session));
     };
     if owner_of(&info).is_some() && !is_owner(caller, &info) {
         return Err(Problem::unknown_session(session));
@@ -118,7 +131,8 @@ pub(crate) async fn named(
     // The client leaves the conversation to the session.
     if earlier.is_empty() {
         let permit = turn.permit()?;
-        let running = turn.send(session, None, SendOptions::new(), permit).await?;
+        let sent = turn.send(session, None, SendOptions::new(), permit);
+        let (running, _) = sent.await?;
         return Ok(turn.answer(running, Place::new(session, "appended")));
     }
     let chat = api.turns.host.chat(session, None).await?;
@@ -140,7 +154,7 @@ pub(crate) async fn matched(
     let (api, agent) = (turn.api, turn.agent);
     if earlier.is_empty() {
         let session = api.turns.ids.new_id();
-        return turn.begun(&session, &[], "created").await;
+        return turn.begun(&session, "created").await;
     }
     let mut found = turn.beginnings(index, &earlier).await?;
     if found.is_empty() {
@@ -207,7 +221,7 @@ impl RequestedTurn<'_> {
         for one in found.iter().filter(|one| one.is_whole) {
             let session = &one.info.session;
             let only = SendOptions::new().with_only_after(one.info.cursor);
-            let running = self.send(session, None, only, self.permit()?).await?;
+            let (running, _) = self.send(session, None, only, self.permit()?).await?;
             if running.entry.is_some() {
                 return Ok(self.answer(running, Place::new(session, "appended")));
             }
@@ -220,7 +234,7 @@ impl RequestedTurn<'_> {
         let api = self.api;
         let into = api.turns.ids.new_id();
         let Some(source) = found.first() else {
-            return self.begun(&into, earlier, "forked").await;
+            return self.seeded(&into, earlier, "forked").await;
         };
         let permit = self.permit()?;
         let point = BranchPoint::Messages(source.end);
@@ -228,38 +242,55 @@ impl RequestedTurn<'_> {
         let source = &source.info.session;
         fork_session(&**api.store(), source, &into, point, None, now).await?;
         record_owner(api, self.caller, &into).await?;
-        let running = self.send(&into, None, SendOptions::new(), permit).await?;
+        let sent = self.send(&into, None, SendOptions::new(), permit);
+        let (running, _) = sent.await?;
         Ok(self.answer(running, Place::new(&into, "forked")))
     }
 
-    /// Runs the turn in a new session that begins with these messages.
+    /// Runs the turn in a new session without earlier messages.
+    ///
+    /// If another request creates the session at the same moment, the message is appended to it.
     async fn begun(
         self,
+        session: &str,
+        how: &'static str,
+    ) -> Result<(AnswerStream, Place), Problem> {
+        let permit = self.permit()?;
+        let named = Some(self.agent);
+        let sent = self.send(session, named, SendOptions::new(), permit);
+        let (running, begins) = sent.await?;
+        let how = if begins { how } else { "appended" };
+        Ok(self.answer(running, Place::new(session, how)))
+    }
+
+    /// Runs the turn in a new session that begins with these messages.
+    ///
+    /// # Errors
+    /// Returns a problem with the code [`EXISTS`] if the session exists.
+    async fn seeded(
+        &self,
         session: &str,
         earlier: &[ChatMessage],
         how: &'static str,
     ) -> Result<(AnswerStream, Place), Problem> {
         let permit = self.permit()?;
-        let mut named = Some(self.agent);
-        if !earlier.is_empty() {
-            create_seeded(self.api, self.agent, session, earlier).await?;
-            record_owner(self.api, self.caller, session).await?;
-            named = None;
-        }
-        let running = self
-            .send(session, named, SendOptions::new(), permit)
-            .await?;
+        create_seeded(self.api, self.agent, session, earlier).await?;
+        record_owner(self.api, self.caller, session).await?;
+        let sent = self.send(session, None, SendOptions::new(), permit);
+        let (running, _) = sent.await?;
         Ok(self.answer(running, Place::new(session, how)))
     }
 
     /// Sends the message; `named` is the agent of a session that does not exist yet.
+    ///
+    /// Returns the turn, and whether it begins the session.
     async fn send(
         &self,
         session: &str,
         named: Option<&str>,
         mut options: SendOptions,
         permit: TurnPermit,
-    ) -> Result<RunningTurn, Problem> {
+    ) -> Result<(RunningTurn, bool), Problem> {
         let parameters = self.parameters.clone();
         if !parameters.is_empty() {
             // A turn that waits could be run by another request, without these parameters.
@@ -270,13 +301,14 @@ impl RequestedTurn<'_> {
         if named.is_some() {
             record_owner(self.api, self.caller, session).await?;
         }
+        let begins = chat.begins;
         let message = chat.chat.redacted(self.message.clone());
         let origin = TurnOrigin::message(message.clone()).with_permit(permit);
         let id = session.to_owned();
         let turn = self.api.turns.start(session, chat, origin, move |chat| {
             chat.chat.send_streaming_with(&id, message, options)
         });
-        Ok(turn.await?)
+        Ok((turn.await?, begins))
     }
 
     fn permit(&self) -> Result<TurnPermit, Problem> {
