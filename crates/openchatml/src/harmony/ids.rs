@@ -85,6 +85,51 @@ impl IdStream {
         }
     }
 
+    /// Reads an ordinary id within a body if it is whole characters, and returns them.
+    ///
+    /// Returns `None` for any other id and anywhere else, and then has read nothing.
+    #[cfg(feature = "o200k")]
+    pub(super) fn push_text<'v>(
+        &mut self,
+        id: u32,
+        bytes_of: impl FnOnce(u32) -> Option<&'v [u8]>,
+    ) -> Option<&'v str> {
+        if !self.machine.is_in_text() || SPECIAL.contains(&id) {
+            return None;
+        }
+        let text = std::str::from_utf8(bytes_of(id)?).ok()?;
+        if text.is_empty() {
+            return None;
+        }
+        self.advance(text.len());
+        Some(text)
+    }
+
+    /// Reads ordinary ids within a body that together are whole characters, and returns them.
+    ///
+    /// Returns `None` for other ids and anywhere else, and then has read nothing.
+    #[cfg(feature = "o200k")]
+    pub(super) fn push_texts<'v, 'b>(
+        &mut self,
+        ids: &[u32],
+        bytes_of: impl Fn(u32) -> Option<&'v [u8]>,
+        buffer: &'b mut Vec<u8>,
+    ) -> Option<&'b str> {
+        if !self.machine.is_in_text() {
+            return None;
+        }
+        buffer.clear();
+        for id in ids {
+            if SPECIAL.contains(id) {
+                return None;
+            }
+            buffer.extend_from_slice(bytes_of(*id)?);
+        }
+        let text = std::str::from_utf8(buffer).ok()?;
+        self.advance(text.len());
+        Some(text)
+    }
+
     /// The end of the ids.
     pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
         self.machine.finish(self.at, sink);

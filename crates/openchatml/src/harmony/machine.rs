@@ -116,6 +116,12 @@ impl Machine {
         }
     }
 
+    /// Returns whether text of whole characters is one delta and changes nothing else.
+    #[cfg(feature = "o200k")]
+    pub(super) fn is_in_text(&self) -> bool {
+        self.state == State::Body && self.decoder.held() == 0
+    }
+
     /// The control token at `at`.
     pub(super) fn control(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
         match self.state {

@@ -11,6 +11,7 @@ mod declared;
 mod declared_schemas;
 mod document_header;
 mod harmony;
+mod harmony_ids;
 mod harmony_transcripts;
 mod json_bodies;
 mod literate;
