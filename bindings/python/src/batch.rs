@@ -8,7 +8,7 @@ use arrow_array::builder::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, StructArray};
 use arrow_schema::{DataType, Field, Fields};
 use logue_o200k::SpecialSet;
 use openchatml::Dialect;
@@ -77,17 +77,14 @@ struct Texts(Vec<ArrayRef>);
 
 impl Texts {
     fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Some(arrays) = openchatml_arrow::import(object)? else {
-            let texts: Vec<Option<String>> = object.extract().map_err(|_| {
-                PyTypeError::new_err("expected an Arrow array of strings, or a list of str")
-            })?;
-            let array = arrow_array::LargeStringArray::from(texts);
-            return Ok(Self(vec![Arc::new(array)]));
-        };
-        let texts = arrays
-            .into_iter()
-            .map(|array| column(array, &["text"], is_text));
-        texts.collect::<PyResult<_>>().map(Self)
+        if let Some(arrays) = openchatml_arrow::import(object, &["text"], is_text)? {
+            return Ok(Self(arrays));
+        }
+        let texts: Vec<Option<String>> = object.extract().map_err(|_| {
+            PyTypeError::new_err("expected an Arrow array of strings, or a list of str")
+        })?;
+        let array = arrow_array::LargeStringArray::from(texts);
+        Ok(Self(vec![Arc::new(array)]))
     }
 
     /// Every text; a null is `None`.
@@ -111,25 +108,6 @@ const fn is_text(kind: &DataType) -> bool {
     )
 }
 
-/// The array itself, or the column of a struct array.
-fn column(array: ArrayRef, wanted: &[&str], fits: fn(&DataType) -> bool) -> PyResult<ArrayRef> {
-    if fits(array.data_type()) {
-        return Ok(array);
-    }
-    if let Some(table) = array.as_struct_opt() {
-        let named = wanted.iter().find_map(|name| table.column_by_name(name));
-        let only = (table.num_columns() == 1).then(|| table.column(0));
-        if let Some(column) = named.or(only).filter(|column| fits(column.data_type())) {
-            return Ok(Arc::clone(column));
-        }
-    }
-    let message = format!(
-        "an Arrow array of {} is not an array of texts or ids",
-        array.data_type()
-    );
-    Err(PyTypeError::new_err(message))
-}
-
 fn threads(number: Option<usize>) -> usize {
     number.unwrap_or(usize::MAX)
 }
@@ -139,6 +117,21 @@ fn kind(py: Python<'_>, name: &str) -> PyResult<Kind> {
         let message = format!("unknown encoding `{name}`; known are o200k_base, o200k_harmony");
         error::invalid(py, &message)
     })
+}
+
+/// The encoding of a name, and the specials that texts may hold.
+fn kind_and_specials(
+    py: Python<'_>,
+    name: &str,
+    allow_specials: bool,
+) -> PyResult<(Kind, SpecialSet)> {
+    let kind = kind(py, name)?;
+    let allowed = if allow_specials {
+        kind.specials()
+    } else {
+        SpecialSet::NONE
+    };
+    Ok((kind, allowed))
 }
 
 /// Encodes texts to a list of ids for each.
@@ -151,12 +144,7 @@ pub(crate) fn encode_array(
     allow_specials: bool,
     num_threads: Option<usize>,
 ) -> PyResult<Exported> {
-    let kind = kind(py, encoding)?;
-    let allowed = if allow_specials {
-        kind.specials()
-    } else {
-        SpecialSet::NONE
-    };
+    let (kind, allowed) = kind_and_specials(py, encoding, allow_specials)?;
     let texts = Texts::import(texts)?;
     Ok(py.detach(|| {
         let ids = parallel(&texts.all(), threads(num_threads), |text| {
@@ -184,12 +172,7 @@ pub(crate) fn count_array(
     allow_specials: bool,
     num_threads: Option<usize>,
 ) -> PyResult<Exported> {
-    let kind = kind(py, encoding)?;
-    let allowed = if allow_specials {
-        kind.specials()
-    } else {
-        SpecialSet::NONE
-    };
+    let (kind, allowed) = kind_and_specials(py, encoding, allow_specials)?;
     let texts = Texts::import(texts)?;
     Ok(py.detach(|| {
         let counts = parallel(&texts.all(), threads(num_threads), |text| {
@@ -199,43 +182,25 @@ pub(crate) fn count_array(
     }))
 }
 
-fn is_list(kind: &DataType) -> bool {
-    let is_id = |field: &Field| {
-        matches!(
-            field.data_type(),
-            DataType::UInt32 | DataType::Int32 | DataType::Int64 | DataType::UInt64
-        )
-    };
-    match kind {
-        DataType::List(field) | DataType::LargeList(field) => is_id(field),
-        _ => false,
+const fn is_list(kind: &DataType) -> bool {
+    matches!(kind, DataType::List(_) | DataType::LargeList(_))
+}
+
+/// The ids of an array; a null or a number out of range is `u32::MAX`, which is not in the
+/// vocabulary.
+fn ids_of(array: &dyn Array) -> Vec<u32> {
+    match array.data_type() {
+        DataType::UInt32 => numbers::<UInt32Type>(array),
+        DataType::Int32 => numbers::<Int32Type>(array),
+        DataType::Int64 => numbers::<Int64Type>(array),
+        _ => numbers::<UInt64Type>(array),
     }
 }
 
-/// The ids of an array; an id that is none is `u32::MAX`, which is not in the vocabulary.
-fn ids_of(array: &dyn Array) -> Vec<u32> {
-    const NONE: u32 = u32::MAX;
-    match array.data_type() {
-        DataType::UInt32 => {
-            let ids = array.as_primitive::<UInt32Type>().iter();
-            ids.map(|id| id.unwrap_or(NONE)).collect()
-        }
-        DataType::Int32 => {
-            let ids = array.as_primitive::<Int32Type>().iter();
-            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
-                .collect()
-        }
-        DataType::Int64 => {
-            let ids = array.as_primitive::<Int64Type>().iter();
-            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
-                .collect()
-        }
-        _ => {
-            let ids = array.as_primitive::<UInt64Type>().iter();
-            ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(NONE))
-                .collect()
-        }
-    }
+fn numbers<T: ArrowPrimitiveType<Native: TryInto<u32>>>(array: &dyn Array) -> Vec<u32> {
+    let ids = array.as_primitive::<T>().iter();
+    ids.map(|id| id.and_then(|id| id.try_into().ok()).unwrap_or(u32::MAX))
+        .collect()
 }
 
 /// Decodes lists of ids; invalid UTF-8 and unknown ids are U+FFFD.
@@ -248,12 +213,8 @@ pub(crate) fn decode_array(
     num_threads: Option<usize>,
 ) -> PyResult<Exported> {
     let kind = kind(py, encoding)?;
-    let arrays = openchatml_arrow::import(ids)?
+    let arrays = openchatml_arrow::import(ids, &["input_ids", "ids"], is_list)?
         .ok_or_else(|| PyTypeError::new_err("expected an Arrow array of lists of ids"))?;
-    let arrays = arrays
-        .into_iter()
-        .map(|array| column(array, &["input_ids", "ids"], is_list))
-        .collect::<PyResult<Vec<_>>>()?;
     Ok(py.detach(|| {
         let mut rows: Vec<Option<ArrayRef>> = Vec::new();
         for array in &arrays {

@@ -5,16 +5,20 @@
 //! unsafe code: it reads the pointers of capsules.
 #![warn(missing_docs)]
 
+mod raw;
+
 use std::ffi::CStr;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, ArrayRef, StructArray, make_array};
-use pyo3::exceptions::PyValueError;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_schema::DataType;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
+
+use raw::Refusal;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -22,25 +26,39 @@ const STREAM: &CStr = c"arrow_array_stream";
 
 /// Returns the arrays of an object with the Arrow C interface; `None` for other objects.
 ///
-/// A stream of record batches gives a struct array for each batch.
+/// The arrays have a type that fits: text, or lists of 32 or 64 bit integers. Of a table, that is
+/// the first column with one of the names, or the only column; other columns are not read. A
+/// stream gives an array for each batch.
 ///
 /// # Errors
-/// Raises what the producer raises, and `ValueError` for data that is not valid.
-pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
+/// Raises the errors of the producer, `TypeError` for data of another type, and `ValueError` for
+/// data that is not valid.
+pub fn import(
+    object: &Bound<'_, PyAny>,
+    names: &[&str],
+    fits: fn(&DataType) -> bool,
+) -> PyResult<Option<Vec<ArrayRef>>> {
     if object.hasattr("__arrow_c_array__")? {
         let capsules = object.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
-        return Ok(Some(vec![import_array(&schema, &array)?]));
+        return Ok(Some(vec![import_array(&schema, &array, names, fits)?]));
     }
     if object.hasattr("__arrow_c_stream__")? {
         let capsule = object.call_method0("__arrow_c_stream__")?;
-        return import_stream(capsule.cast::<PyCapsule>()?).map(Some);
+        return import_stream(capsule.cast::<PyCapsule>()?, names, fits).map(Some);
     }
     Ok(None)
 }
 
 fn invalid(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("invalid Arrow data: {error}"))
+}
+
+fn refused(refusal: Refusal) -> PyErr {
+    match refusal {
+        Refusal::Type(message) => PyTypeError::new_err(message),
+        Refusal::Invalid(message) => invalid(message),
+    }
 }
 
 /// The checked pointer of a capsule with this name.
@@ -50,34 +68,32 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T
 }
 
 #[expect(unsafe_code, reason = "capsules hold pointers")]
-fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayRef> {
+fn import_array(
+    schema: &Bound<'_, PyCapsule>,
+    array: &Bound<'_, PyCapsule>,
+    names: &[&str],
+    fits: fn(&DataType) -> bool,
+) -> PyResult<ArrayRef> {
     let schema = pointer::<FFI_ArrowSchema>(schema, SCHEMA)?;
     let array = pointer::<FFI_ArrowArray>(array, ARRAY)?;
-    // SAFETY: the names of the capsules say what they point to, and the interface says that it is
-    // valid and may be moved out once. `from_raw` leaves a released structure, which the capsule
-    // then does not release again.
-    let data = unsafe {
-        let array = FFI_ArrowArray::from_raw(array.as_ptr());
-        from_ffi(array, schema.as_ref())
-    };
-    let data = data.map_err(invalid)?;
-    data.validate_full().map_err(invalid)?;
-    Ok(make_array(data))
+    // SAFETY: the name of the capsule says what it points to.
+    let column = raw::column(unsafe { schema.as_ref() }, names, fits).map_err(refused)?;
+    // SAFETY: the interface says that the structure may be moved out once. `from_raw` leaves a
+    // released one, which the capsule then does not release again.
+    let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
+    raw::array(array, &column).map_err(refused)
 }
 
 #[expect(unsafe_code, reason = "capsules hold pointers")]
-fn import_stream(stream: &Bound<'_, PyCapsule>) -> PyResult<Vec<ArrayRef>> {
+fn import_stream(
+    stream: &Bound<'_, PyCapsule>,
+    names: &[&str],
+    fits: fn(&DataType) -> bool,
+) -> PyResult<Vec<ArrayRef>> {
     let stream = pointer::<FFI_ArrowArrayStream>(stream, STREAM)?;
     // SAFETY: as above, for the structure of a stream.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
-    let reader = reader.map_err(invalid)?;
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    for batch in reader {
-        let batch = StructArray::from(batch.map_err(invalid)?);
-        batch.to_data().validate_full().map_err(invalid)?;
-        arrays.push(Arc::new(batch));
-    }
-    Ok(arrays)
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    raw::stream(stream, names, fits).map_err(refused)
 }
 
 /// Returns the capsules of an array: its schema and its data.
