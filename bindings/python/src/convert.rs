@@ -11,7 +11,7 @@ use crate::error;
 use crate::finding;
 use crate::input;
 
-/// What a conversion could not carry.
+/// A part of a conversation that a conversion could not carry.
 #[pyclass(frozen, get_all, eq, module = "openchatml", name = "Loss")]
 #[derive(PartialEq)]
 pub(crate) struct LossItem {
@@ -57,7 +57,7 @@ pub(crate) struct Converted {
     source_form: &'static str,
     /// The form that was written.
     form: &'static str,
-    /// What the new form does not hold, and what reading added.
+    /// The parts that the new form does not hold, and those that reading added.
     losses: Py<PyTuple>,
     /// The findings of the reader.
     diagnostics: Py<PyTuple>,

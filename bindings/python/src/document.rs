@@ -227,7 +227,7 @@ fn build<'py>(
     Bound::new(py, document)
 }
 
-/// What `pickle` calls to make a document again, and its arguments.
+/// The function that `pickle` calls to make a document again, and its arguments.
 type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyAny>, Bound<'py, PyDict>));
 
 #[pymethods]

@@ -35,7 +35,7 @@ pub(crate) struct Encoding {
     kind: Kind,
 }
 
-/// Which specials a text may hold, and what it must not hold.
+/// The specials that a text may hold, and the words that it must not hold.
 struct Rules {
     allowed: SpecialSet,
     forbidden: SpecialSet,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use logue_source::{Diagnostic, Span};
 use openchatml::{FrameRole, harmony, stream, v0_1};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use serde_json::Value;
 
 use crate::finding::{Finding, pair};
@@ -178,8 +179,8 @@ pub(crate) struct Start {
 pub(crate) struct Delta {
     /// The text, never empty.
     #[pyo3(get)]
-    text: String,
-    /// `None`, or what the text is instead of the message's words: `reflect`, `introspect`,
+    text: Py<PyString>,
+    /// `None`, or the kind of text that is not the message's words: `reflect`, `introspect`,
     /// `reason`, `function-list`, `function-call`, `function-output` (0.1 only).
     #[pyo3(get)]
     kind: Option<&'static str>,
@@ -215,8 +216,25 @@ pub(crate) struct Amended {
     end: &'static str,
 }
 
+impl Delta {
+    /// An event for text of the message of `head`.
+    pub(crate) fn python<'py>(
+        py: Python<'py>,
+        text: Bound<'_, PyString>,
+        kind: Option<&'static str>,
+        head: Arc<Header>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let text = text.unbind();
+        Ok(Bound::new(py, Self { text, kind, head })?.into_any())
+    }
+
+    fn repr(&self) -> String {
+        format!("{:?}", self.text.to_string())
+    }
+}
+
 macro_rules! reprs {
-    ($($class:ident($format:literal $(, $field:ident)*) [$($name:literal),*] $({$($more:tt)*})?;)*) => {$(
+    ($($class:ident($format:literal $(, $field:ident $($call:tt)?)*) [$($name:literal),*] $({$($more:tt)*})?;)*) => {$(
         #[pymethods]
         impl $class {
             $($($more)*)?
@@ -228,7 +246,7 @@ macro_rules! reprs {
             }
 
             fn __repr__(&self) -> String {
-                format!($format $(, self.$field)*)
+                format!($format $(, self.$field $($call)?)*)
             }
         }
     )*};
@@ -243,7 +261,7 @@ reprs! {
             Head(Arc::clone(&self.head))
         }
     };
-    Delta("<Delta {:?}>", text) ["text"] {
+    Delta("<Delta {}>", repr()) ["text"] {
         /// The header of the message.
         #[getter]
         fn head(&self) -> Head {
@@ -423,7 +441,7 @@ impl Placed {
             }
             Plain::Start(head) => Bound::new(py, Start { head })?.into_any(),
             Plain::Delta(text, kind, head) => {
-                Bound::new(py, Delta { text, kind, head })?.into_any()
+                Delta::python(py, PyString::new(py, &text), kind, head)?
             }
             Plain::End {
                 head,

@@ -12,6 +12,7 @@
 
 mod batch;
 mod convert;
+mod deferred;
 mod document;
 mod encoding;
 mod error;

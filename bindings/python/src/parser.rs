@@ -1,208 +1,103 @@
-//! The state of `StreamableParser` of openai-harmony, kept by the recovering reader.
+//! The native part of `StreamableParser` of openai-harmony, over the recovering reader.
 
+mod completion;
+
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use logue_o200k::special;
 use logue_source::{Diagnostic, DiagnosticCode};
 use openchatml::FrameRole;
-use openchatml::harmony::{End, Event, HarmonyReadOptions, IdStream, MessageHeader};
-use openchatml::limits::MAX_DIAGNOSTICS;
+use openchatml::harmony::HarmonyReadOptions;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyString, PyType};
 
-use crate::finding::Finding;
-use crate::input;
+use crate::finding::{Finding, pair};
+use crate::{ids, input};
+use completion::{Change, Fields, Reading, State};
 
 static HARMONY_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// A message as the compatibility module builds it: role, name, recipient, channel, content type,
-/// text.
-type Fields = (
-    &'static str,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    String,
-);
-
-/// The header of the current message.
-#[derive(Default)]
-struct Header {
-    role: &'static str,
-    name: Option<String>,
-    recipient: Option<String>,
-    channel: Option<String>,
-    content_type: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    ExpectStart,
-    Header,
-    Content,
-}
-
-struct Inner {
-    stream: IdStream,
-    /// The implied role, until the first header is read.
-    next_role: Option<FrameRole>,
-    state: State,
-    header: Header,
-    /// Whether the current header has a `<|constrain|>`.
-    constrained: bool,
-    content: String,
-    /// The length of the content before the last id.
-    before: usize,
-    /// Whether the last id changed the content of a message that is still open.
-    has_delta: bool,
-    tokens: Vec<u32>,
-    messages: Vec<Fields>,
-    ends: Vec<(&'static str, bool)>,
-    diagnostics: Vec<Diagnostic>,
-    failure: Option<Box<Diagnostic>>,
-    /// The words of the header as Python has them.
-    words: Words,
-}
-
-/// Words that are asked for after each id, made once for each message.
-#[derive(Default)]
-struct Words {
-    channel: Option<Py<PyString>>,
-    recipient: Option<Py<PyString>>,
-    content_type: Option<Py<PyString>>,
-}
-
-/// A word as Python has it. A string is unknown to the garbage collector, so that making it while
-/// the parser is locked runs no code of the caller.
-fn word(
-    py: Python<'_>,
-    word: Option<&str>,
-    made: &mut Option<Py<PyString>>,
-) -> Option<Py<PyString>> {
-    let word = word?;
-    let made = made.get_or_insert_with(|| PyString::new(py, word).unbind());
-    Some(made.clone_ref(py))
-}
-
-impl Inner {
-    fn new(options: HarmonyReadOptions) -> Self {
-        let next_role = options.start_role;
-        Self {
-            stream: IdStream::new(options),
-            next_role,
-            state: if next_role.is_some() {
-                State::Header
-            } else {
-                State::ExpectStart
-            },
-            header: Header::default(),
-            constrained: false,
-            content: String::new(),
-            before: 0,
-            has_delta: false,
-            tokens: Vec::new(),
-            messages: Vec::new(),
-            ends: Vec::new(),
-            diagnostics: Vec::new(),
-            failure: None,
-            words: Words::default(),
-        }
-    }
-}
-
-/// The part of the state that events change.
-struct Sink<'i> {
-    next_role: &'i mut Option<FrameRole>,
-    state: &'i mut State,
-    header: &'i mut Header,
-    constrained: &'i mut bool,
-    content: &'i mut String,
-    messages: &'i mut Vec<Fields>,
-    ends: &'i mut Vec<(&'static str, bool)>,
-    diagnostics: &'i mut Vec<Diagnostic>,
-    failure: &'i mut Option<Box<Diagnostic>>,
-    strict: bool,
-}
-
-impl Sink<'_> {
-    fn take(&mut self, event: Event<'_>) {
-        if self.failure.is_some() {
-            return;
-        }
-        match event {
-            Event::Start(head) => self.start(head),
-            Event::Delta(text) => self.content.push_str(text),
-            Event::End(ended) => {
-                let header = std::mem::take(self.header);
-                let text = std::mem::take(self.content);
-                self.messages.push((
-                    header.role,
-                    header.name,
-                    header.recipient,
-                    header.channel,
-                    header.content_type,
-                    text,
-                ));
-                self.ends.push((ended.end.as_str(), ended.complete));
-                *self.state = match ended.end {
-                    End::Implicit => State::Header,
-                    _ => State::ExpectStart,
-                };
-            }
-            Event::Amended(end) => {
-                if let Some(last) = self.ends.last_mut() {
-                    *last = (end.as_str(), true);
-                }
-            }
-            Event::Diagnostic(found) => {
-                if self.strict && found.is_error() {
-                    *self.failure = Some(Box::new(found.clone()));
-                }
-                if self.diagnostics.len() < MAX_DIAGNOSTICS {
-                    self.diagnostics.push(found);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn start(&mut self, head: &MessageHeader) {
-        let constrained = std::mem::take(self.constrained);
-        let content_type = head.content_type.as_ref().map(|name| {
-            if constrained {
-                format!("<|constrain|>{name}")
-            } else {
-                name.clone()
-            }
-        });
-        // Text outside of messages is the model's, too.
-        let role = head.role.as_str().unwrap_or("assistant");
-        *self.header = Header {
-            role,
-            name: head.name.clone(),
-            recipient: head.recipient.clone(),
-            channel: head.channel.clone(),
-            content_type,
-        };
-        self.content.clear();
-        *self.next_role = None;
-        *self.state = State::Content;
-    }
-}
+/// [`HarmonyParser::last`]: the last id gave no text.
+const NO_DELTA: u32 = u32::MAX;
+/// [`HarmonyParser::last`]: the text of the last id is the end of the content.
+const OTHER_DELTA: u32 = u32::MAX - 1;
 
 /// Reads a completion id by id.
+///
+/// The subclass in Python has a slot for each of `current_channel`, `current_recipient` and
+/// `current_content_type`. They are set when a message begins or ends, because servers read them
+/// after each id, and reading a slot calls no function.
 #[pyclass(frozen, subclass, module = "openchatml")]
 pub(crate) struct HarmonyParser {
     options: HarmonyReadOptions,
-    inner: Mutex<Inner>,
+    /// The last id if its text is the delta. Read without the lock.
+    last: AtomicU32,
+    inner: Mutex<Reading>,
 }
 
 impl HarmonyParser {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Reading> {
         let locked = self.inner.lock_py_attached(py);
         locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_last(&self, change: Change) {
+        let last = match change {
+            Change::Nothing => NO_DELTA,
+            Change::Id(id) => id,
+            Change::Text => OTHER_DELTA,
+        };
+        self.last.store(last, Ordering::Relaxed);
+    }
+
+    /// Reads with `work`, sets the slots of the header and raises the error of a strict parser.
+    #[inline]
+    fn read<'py>(
+        slf: &Bound<'py, Self>,
+        work: impl FnOnce(&mut Reading) -> Change,
+    ) -> PyResult<Bound<'py, Self>> {
+        let parser = slf.get();
+        let (is_header_new, failure) = {
+            let mut reading = parser.lock(slf.py());
+            parser.set_last(work(&mut reading));
+            let completion = reading.completion();
+            (completion.is_header_new, completion.failure.clone())
+        };
+        if is_header_new {
+            Self::set_header(slf)?;
+        }
+        match failure {
+            None => Ok(slf.clone()),
+            Some(found) => Err(Self::raise(slf.py(), &found)),
+        }
+    }
+
+    /// Sets the slots while the parser is unlocked, since that may run code of a subclass.
+    fn set_header(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        loop {
+            let (channel, recipient, content_type) = {
+                let mut reading = slf.get().lock(py);
+                let completion = reading.completion();
+                // Another thread may have set them, or read another header meanwhile.
+                if !std::mem::take(&mut completion.is_header_new) {
+                    return Ok(());
+                }
+                let word =
+                    |word: &Option<String>| word.as_deref().map(|word| PyString::new(py, word));
+                let header = &completion.header;
+                (
+                    word(&header.channel),
+                    word(&header.recipient),
+                    word(&header.content_type),
+                )
+            };
+            slf.setattr(intern!(py, "current_channel"), channel)?;
+            slf.setattr(intern!(py, "current_recipient"), recipient)?;
+            slf.setattr(intern!(py, "current_content_type"), content_type)?;
+        }
     }
 
     /// The exception of a strict parser's error, also for every later call.
@@ -215,65 +110,18 @@ impl HarmonyParser {
             ),
             code => format!("{} ({code})", found.message),
         };
-        let finding = Finding::at(found, (found.primary.start, found.primary.end));
+        let finding = Finding::at(found, pair(found.primary));
         let raised = HARMONY_ERROR
             .import(py, "openchatml._errors", "HarmonyError")
             .and_then(|class| class.call1((message,)))
             .and_then(|error| {
                 error.setattr("code", found.code.as_str())?;
-                error.setattr("byte_span", (found.primary.start, found.primary.end))?;
+                error.setattr("byte_span", pair(found.primary))?;
                 error.setattr("diagnostic", Py::new(py, finding)?)?;
                 Ok(error)
             });
         raised.map_or_else(|error| error, PyErr::from_value)
     }
-}
-
-fn feed(inner: &mut Inner, id: u32, strict: bool) {
-    let Inner {
-        stream,
-        next_role,
-        state,
-        header,
-        constrained,
-        content,
-        before,
-        has_delta,
-        tokens,
-        messages,
-        ends,
-        diagnostics,
-        failure,
-        words,
-    } = inner;
-    tokens.push(id);
-    match id {
-        special::START if *state != State::Content => *state = State::Header,
-        special::CONSTRAIN if *state == State::Header => *constrained = true,
-        _ => {}
-    }
-    *before = content.len();
-    let count = messages.len();
-    let mut sink = Sink {
-        next_role,
-        state,
-        header,
-        constrained,
-        content,
-        messages,
-        ends,
-        diagnostics,
-        failure,
-        strict,
-    };
-    stream.push_harmony(id, &mut |event: Event<'_>| sink.take(event));
-    if messages.len() != count || content.len() < *before {
-        *before = 0;
-    }
-    if *state != State::Content || *before == 0 {
-        *words = Words::default();
-    }
-    *has_delta = *state == State::Content && content.len() > *before;
 }
 
 #[pymethods]
@@ -293,170 +141,89 @@ impl HarmonyParser {
             .with_strict(strict.unwrap_or(false))
             .with_tools(tools);
         Ok(Self {
-            inner: Mutex::new(Inner::new(options.clone())),
+            last: AtomicU32::new(NO_DELTA),
+            inner: Mutex::new(Reading::new(&options)),
             options,
         })
     }
 
     /// Reads an id and returns the parser.
-    fn process(slf: PyRef<'_, Self>, token: u32) -> PyResult<PyRef<'_, Self>> {
+    fn process<'py>(slf: &Bound<'py, Self>, token: u32) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
-        let strict = slf.options.strict;
-        let failure = {
-            let mut inner = slf.lock(py);
-            if inner.failure.is_none() {
-                feed(&mut inner, token, strict);
+        let parser = slf.get();
+        if ids::is_text(py, token) {
+            let mut reading = parser.lock(py);
+            if reading.push_text(token) {
+                parser.set_last(Change::Id(token));
+                return Ok(slf.clone());
             }
-            inner.failure.clone()
-        };
-        match failure {
-            None => Ok(slf),
-            Some(found) => Err(Self::raise(py, &found)),
         }
+        let parser = Self::read(slf, |reading| reading.push(token))?;
+        if parser.get().last.load(Ordering::Relaxed) == token {
+            // The next time the id is known to be text.
+            ids::text(py, token);
+        }
+        Ok(parser)
     }
 
     /// Reads several ids and returns the parser.
-    fn process_many(slf: PyRef<'_, Self>, tokens: Vec<u32>) -> PyResult<PyRef<'_, Self>> {
+    fn process_many<'py>(slf: &Bound<'py, Self>, tokens: Vec<u32>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
-        let strict = slf.options.strict;
-        let failure = {
-            let mut inner = slf.lock(py);
-            let inner = &mut *inner;
+        Self::read(slf, |reading| {
             py.detach(|| {
+                let mut change = Change::Nothing;
                 for token in tokens {
-                    if inner.failure.is_some() {
-                        break;
-                    }
-                    feed(inner, token, strict);
+                    change = reading.push(token);
                 }
-            });
-            inner.failure.clone()
-        };
-        match failure {
-            None => Ok(slf),
-            Some(found) => Err(Self::raise(py, &found)),
-        }
+                change
+            })
+        })
     }
 
     /// Ends the completion; a message that is open is closed.
-    fn process_eos(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        let py = slf.py();
-        let options = slf.options.clone();
-        let failure = {
-            let mut inner = slf.lock(py);
-            if inner.failure.is_none() {
-                let strict = options.strict;
-                let fresh = IdStream::new(options.with_start_role(None));
-                let Inner {
-                    stream,
-                    next_role,
-                    state,
-                    header,
-                    constrained,
-                    content,
-                    before,
-                    has_delta,
-                    messages,
-                    ends,
-                    diagnostics,
-                    failure,
-                    words,
-                    tokens: _,
-                } = &mut *inner;
-                let stream = std::mem::replace(stream, fresh);
-                // A message that the limit of tokens cut is not an error of the model.
-                let in_header = *state == State::Header;
-                let mut sink = Sink {
-                    next_role,
-                    state,
-                    header,
-                    constrained,
-                    content,
-                    messages,
-                    ends,
-                    diagnostics,
-                    failure,
-                    strict: strict && in_header,
-                };
-                stream.finish(&mut |event: Event<'_>| sink.take(event));
-                *words = Words::default();
-                *next_role = None;
-                *state = State::ExpectStart;
-                *before = 0;
-                *has_delta = false;
-            }
-            inner.failure.clone()
-        };
-        match failure {
-            None => Ok(slf),
-            Some(found) => Err(Self::raise(py, &found)),
-        }
+    fn process_eos<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        Self::read(slf, |reading| {
+            reading.finish(&slf.get().options);
+            Change::Nothing
+        })
     }
 
     /// The text of the current message so far.
     #[getter]
     fn current_content(&self, py: Python<'_>) -> String {
-        self.lock(py).content.clone()
+        self.lock(py).completion().content.clone()
     }
 
     /// The text that the last id completed; `None` if there is none.
     #[getter]
     fn last_content_delta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        let inner = self.lock(py);
-        if !inner.has_delta {
-            return None;
+        match self.last.load(Ordering::Relaxed) {
+            NO_DELTA => None,
+            OTHER_DELTA => {
+                let mut reading = self.lock(py);
+                let completion = reading.completion();
+                let delta = completion.content.get(completion.before..)?;
+                Some(PyString::new(py, delta))
+            }
+            id => ids::text(py, id),
         }
-        let delta = inner.content.get(inner.before..)?;
-        Some(PyString::new(py, delta))
-    }
-
-    /// The recipient of the current message.
-    #[getter]
-    fn current_recipient(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        let inner = &mut *self.lock(py);
-        word(
-            py,
-            inner.header.recipient.as_deref(),
-            &mut inner.words.recipient,
-        )
-    }
-
-    /// The channel of the current message.
-    #[getter]
-    fn current_channel(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        let inner = &mut *self.lock(py);
-        word(
-            py,
-            inner.header.channel.as_deref(),
-            &mut inner.words.channel,
-        )
-    }
-
-    /// The content type of the current message.
-    #[getter]
-    fn current_content_type(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        let inner = &mut *self.lock(py);
-        word(
-            py,
-            inner.header.content_type.as_deref(),
-            &mut inner.words.content_type,
-        )
     }
 
     /// The role of the current message, or the one that is implied for the next.
     #[getter]
     fn _current_role(&self, py: Python<'_>) -> Option<&'static str> {
-        let inner = self.lock(py);
-        match inner.state {
-            State::Content => Some(inner.header.role),
-            _ => inner.next_role.and_then(FrameRole::as_str),
+        let mut reading = self.lock(py);
+        let completion = reading.completion();
+        match completion.state {
+            State::Content => Some(completion.header.role),
+            _ => completion.next_role.and_then(FrameRole::as_str),
         }
     }
 
     /// The state: `ExpectStart`, `Header` or `Content`.
     #[getter]
     fn _state(&self, py: Python<'_>) -> &'static str {
-        match self.lock(py).state {
+        match self.lock(py).completion().state {
             State::ExpectStart => "ExpectStart",
             State::Header => "Header",
             State::Content => "Content",
@@ -466,37 +233,38 @@ impl HarmonyParser {
     /// Every id so far.
     #[getter]
     fn tokens(&self, py: Python<'_>) -> Vec<u32> {
-        self.lock(py).tokens.clone()
+        self.lock(py).tokens().to_vec()
     }
 
-    /// How each message ended, and whether that was a stop token.
+    /// The end of each message, and whether that was a stop token.
     #[getter]
     fn ends(&self, py: Python<'_>) -> Vec<(&'static str, bool)> {
-        self.lock(py).ends.clone()
+        self.lock(py).completion().ends.clone()
     }
 
-    /// What was repaired, with spans in bytes of the text that the ids spell.
+    /// The repairs, with spans in bytes of the text that the ids spell.
     #[getter]
     fn diagnostics(&self, py: Python<'_>) -> Vec<Finding> {
-        let diagnostics = self.lock(py).diagnostics.clone();
+        let diagnostics = self.lock(py).completion().diagnostics.clone();
         let findings = diagnostics.iter();
         findings
-            .map(|found| Finding::at(found, (found.primary.start, found.primary.end)))
+            .map(|found| Finding::at(found, pair(found.primary)))
             .collect()
     }
 
     /// The messages from `first` on.
     fn _messages_from(&self, py: Python<'_>, first: usize) -> Vec<Fields> {
-        let inner = self.lock(py);
-        inner.messages.get(first..).unwrap_or_default().to_vec()
+        let mut reading = self.lock(py);
+        let messages = &reading.completion().messages;
+        messages.get(first..).unwrap_or_default().to_vec()
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let inner = self.lock(py);
+        let mut reading = self.lock(py);
         format!(
             "<StreamableParser {} messages, {} ids>",
-            inner.messages.len(),
-            inner.tokens.len()
+            reading.completion().messages.len(),
+            reading.tokens().len()
         )
     }
 }

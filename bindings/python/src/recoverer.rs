@@ -1,18 +1,22 @@
 //! `Recoverer`: ids one by one, for the sampling loop of a server.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use openchatml::harmony::{Event, HarmonyReadOptions, IdStream};
+use openchatml::harmony::{Event, HarmonyReadOptions};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::error;
+use crate::deferred::DeferredStream;
 use crate::event::start_role;
-use crate::input;
+use crate::{error, ids, input};
 
 /// Ids that are read before other threads may run: about 20 µs of work.
 const SLICE: usize = 512;
+
+/// Deltas that a message keeps for ids that come again, by the lowest bits of the id. More than
+/// half of the ids of a text come again; with their objects this takes at most 128 KB.
+const KEPT: usize = 512;
 
 /// More of one channel.
 #[pyclass(frozen, module = "openchatml")]
@@ -22,10 +26,10 @@ pub(crate) struct ChannelDelta {
     index: usize,
     /// The channel's name; `None` if it is unknown, which is not `final`.
     #[pyo3(get)]
-    channel: Option<Py<PyString>>,
+    channel: Py<PyAny>,
     /// The recipient, such as `functions.search`.
     #[pyo3(get)]
-    recipient: Option<Py<PyString>>,
+    recipient: Py<PyAny>,
     /// The text; empty at the end of a message.
     #[pyo3(get)]
     text: Py<PyString>,
@@ -37,6 +41,14 @@ pub(crate) struct ChannelDelta {
     end: Option<&'static str>,
 }
 
+/// A word, or `None`. Python reads such a field without a call.
+fn word(py: Python<'_>, word: Option<&str>) -> Py<PyAny> {
+    word.map_or_else(
+        || py.None(),
+        |word| PyString::new(py, word).into_any().unbind(),
+    )
+}
+
 #[pymethods]
 impl ChannelDelta {
     #[classattr]
@@ -44,14 +56,14 @@ impl ChannelDelta {
         ("channel", "text")
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
         other
             .cast::<Self>()
-            .is_ok_and(|other| self.fields() == other.get().fields())
+            .is_ok_and(|other| self.fields(py) == other.get().fields(py))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let shown = |word: &Option<Py<PyString>>| word.as_ref().map(ToString::to_string);
+        let shown = |word: &Py<PyAny>| (!word.is_none(py)).then(|| word.to_string());
         let channel = shown(&self.channel).unwrap_or_else(|| "?".to_owned());
         let end = self.end.map_or_else(String::new, |end| format!(" {end}"));
         let to = shown(&self.recipient).map_or_else(String::new, |to| format!(" to={to}"));
@@ -60,7 +72,7 @@ impl ChannelDelta {
     }
 }
 
-/// What two deltas are compared by.
+/// The values that two deltas are compared by.
 type Compared<'d> = (
     usize,
     Option<String>,
@@ -71,8 +83,8 @@ type Compared<'d> = (
 );
 
 impl ChannelDelta {
-    fn fields(&self) -> Compared<'_> {
-        let word = |word: &Option<Py<PyString>>| word.as_ref().map(ToString::to_string);
+    fn fields(&self, py: Python<'_>) -> Compared<'_> {
+        let word = |word: &Py<PyAny>| (!word.is_none(py)).then(|| word.to_string());
         (
             self.index,
             word(&self.channel),
@@ -84,32 +96,51 @@ impl ChannelDelta {
     }
 }
 
-#[derive(Default)]
+/// A message that is read.
 struct Current {
     started: usize,
-    channel: Option<Py<PyString>>,
-    recipient: Option<Py<PyString>>,
+    channel: Py<PyAny>,
+    recipient: Py<PyAny>,
     visible: bool,
     /// The text of a delta that may still grow.
     text: String,
+    /// Results of the ids of this message, empty until the first one.
+    kept: Vec<Option<(u32, Py<PyTuple>)>>,
 }
 
 struct Inner {
-    stream: Option<IdStream>,
+    stream: Option<DeferredStream>,
     current: Current,
     repairs: usize,
 }
 
+impl Inner {
+    fn new(py: Python<'_>, options: HarmonyReadOptions) -> Self {
+        Self {
+            stream: Some(DeferredStream::new(options)),
+            current: Current {
+                started: 0,
+                channel: py.None(),
+                recipient: py.None(),
+                visible: false,
+                text: String::new(),
+                kept: Vec::new(),
+            },
+            repairs: 0,
+        }
+    }
+}
+
 /// Reads ids of `o200k_harmony` one by one and gives deltas by channel.
 ///
-/// What a model emits malformed is repaired; memory does not grow with the number of ids.
+/// Malformed output of a model is repaired; memory does not grow with the number of ids.
 #[pyclass(frozen, module = "openchatml")]
 pub(crate) struct Recoverer {
     options: HarmonyReadOptions,
     inner: Mutex<Inner>,
 }
 
-/// What one call completes. Mostly that is one delta, which needs no list.
+/// The deltas of one call. Mostly that is one, which needs no list.
 #[derive(Default)]
 struct Output<'py> {
     first: Option<Bound<'py, ChannelDelta>>,
@@ -123,6 +154,24 @@ impl<'py> Output<'py> {
             Ok(delta) if self.first.is_none() => self.first = Some(delta),
             Ok(delta) => self.more.push(delta),
             Err(error) => self.error = Some(error),
+        }
+    }
+
+    fn into_tuple(self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match self {
+            Self {
+                error: Some(error), ..
+            } => Err(error),
+            Self { first: None, .. } => Ok(PyTuple::empty(py)),
+            Self {
+                first: Some(first),
+                more,
+                ..
+            } if more.is_empty() => PyTuple::new(py, [first]),
+            Self { first, more, .. } => {
+                let all: Vec<_> = first.into_iter().chain(more).collect();
+                PyTuple::new(py, all)
+            }
         }
     }
 }
@@ -140,21 +189,22 @@ impl Current {
         match event {
             // The end of the message before it gave all of its text.
             Event::Start(head) => {
-                let word = |word: &Option<String>| {
-                    let word = word.as_deref();
-                    word.map(|word| PyString::new(py, word).unbind())
-                };
                 self.started += 1;
-                self.channel = word(&head.channel);
-                self.recipient = word(&head.recipient);
+                self.channel = word(py, head.channel.as_deref());
+                self.recipient = word(py, head.recipient.as_deref());
                 self.visible = head.is_visible();
+                self.kept.clear();
             }
             Event::Delta(text) => self.text.push_str(text),
             Event::End(end) => {
                 self.flush(py, out);
-                out.add(py, self.delta(py, "", Some(end.end.as_str())));
+                let none = PyString::new(py, "");
+                out.add(py, self.delta(py, none, Some(end.end.as_str())));
             }
-            Event::Amended(end) => out.add(py, self.delta(py, "", Some(end.as_str()))),
+            Event::Amended(end) => {
+                let none = PyString::new(py, "");
+                out.add(py, self.delta(py, none, Some(end.as_str())));
+            }
             Event::Diagnostic(_) => *repairs += 1,
             _ => {}
         }
@@ -163,59 +213,81 @@ impl Current {
     /// Gives the text that was collected.
     fn flush<'py>(&mut self, py: Python<'py>, out: &mut Output<'py>) {
         if !self.text.is_empty() {
-            let text = std::mem::take(&mut self.text);
-            out.add(py, self.delta(py, &text, None));
-            self.text = text;
+            let text = PyString::new(py, &self.text);
             self.text.clear();
+            out.add(py, self.delta(py, text, None));
         }
     }
 
-    fn delta(&self, py: Python<'_>, text: &str, end: Option<&'static str>) -> ChannelDelta {
-        let word = |word: &Option<Py<PyString>>| word.as_ref().map(|word| word.clone_ref(py));
+    fn delta(
+        &self,
+        py: Python<'_>,
+        text: Bound<'_, PyString>,
+        end: Option<&'static str>,
+    ) -> ChannelDelta {
         ChannelDelta {
             index: self.started.saturating_sub(1),
-            channel: word(&self.channel),
-            recipient: word(&self.recipient),
-            text: PyString::new(py, text).unbind(),
+            channel: self.channel.clone_ref(py),
+            recipient: self.recipient.clone_ref(py),
+            text: text.unbind(),
             visible: self.visible,
             end,
         }
     }
+
+    /// The result that the message has for an id.
+    #[inline]
+    fn kept(&self, id: u32) -> Option<&Py<PyTuple>> {
+        match self.kept.get(id as usize % KEPT) {
+            Some(Some((kept, result))) if *kept == id => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The result of an id that is text.
+    fn result<'py>(
+        &mut self,
+        py: Python<'py>,
+        id: u32,
+        text: &str,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        if let Some(kept) = self.kept(id) {
+            return Ok(kept.bind(py).clone());
+        }
+        let text = ids::text(py, id).unwrap_or_else(|| PyString::new(py, text));
+        let delta = Bound::new(py, self.delta(py, text, None))?;
+        let result = PyTuple::new(py, [delta])?;
+        if self.kept.is_empty() {
+            self.kept.resize_with(KEPT, || None);
+        }
+        if let Some(slot) = self.kept.get_mut(id as usize % KEPT) {
+            *slot = Some((id, result.clone().unbind()));
+        }
+        Ok(result)
+    }
 }
 
 impl Recoverer {
+    #[inline]
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+        let locked = self.inner.lock_py_attached(py);
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn run<'py>(
-        &self,
         py: Python<'py>,
+        mut inner: MutexGuard<'_, Inner>,
         work: impl FnOnce(&mut Inner, &mut Output<'py>) -> bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut out = Output::default();
-        let open = {
-            let locked = self.inner.lock_py_attached(py);
-            let mut inner = locked.unwrap_or_else(std::sync::PoisonError::into_inner);
-            let open = work(&mut inner, &mut out);
-            inner.current.flush(py, &mut out);
-            open
-        };
+        let open = work(&mut inner, &mut out);
+        inner.current.flush(py, &mut out);
+        drop(inner);
         if !open {
             let message = "the ids have ended; call reset() for the next completion";
             return Err(error::error(py, error::STREAM_FINISHED, message, None));
         }
-        match out {
-            Output {
-                error: Some(error), ..
-            } => Err(error),
-            Output { first: None, .. } => Ok(PyTuple::empty(py)),
-            Output {
-                first: Some(first),
-                more,
-                ..
-            } if more.is_empty() => PyTuple::new(py, [first]),
-            Output { first, more, .. } => {
-                let all: Vec<_> = first.into_iter().chain(more).collect();
-                PyTuple::new(py, all)
-            }
-        }
+        out.into_tuple(py)
     }
 }
 
@@ -228,8 +300,9 @@ fn push<'py>(py: Python<'py>, inner: &mut Inner, ids: &[u32], out: &mut Output<'
     let Some(stream) = stream else {
         return false;
     };
+    stream.catch_up(|_| ());
     for id in ids {
-        stream.push_harmony(*id, &mut |event: Event<'_>| {
+        stream.push(*id, &mut |event: Event<'_>| {
             current.take(py, event, repairs, out);
         });
     }
@@ -240,28 +313,43 @@ fn push<'py>(py: Python<'py>, inner: &mut Inner, ids: &[u32], out: &mut Output<'
 impl Recoverer {
     #[new]
     #[pyo3(signature = (start_role=None, *, tools=Vec::new()))]
-    fn new(start_role: Option<&Bound<'_, PyAny>>, tools: Vec<String>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        start_role: Option<&Bound<'_, PyAny>>,
+        tools: Vec<String>,
+    ) -> PyResult<Self> {
         let options = HarmonyReadOptions::default()
             .with_start_role(input::role(start_role)?)
             .with_tools(tools);
         Ok(Self {
-            inner: Mutex::new(Inner {
-                stream: Some(IdStream::new(options.clone())),
-                current: Current::default(),
-                repairs: 0,
-            }),
+            inner: Mutex::new(Inner::new(py, options.clone())),
             options,
         })
     }
 
-    /// Reads an id and returns what it completes, mostly one delta or none.
+    /// Reads an id and returns the deltas that it completes, mostly one or none.
     fn push<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyTuple>> {
-        self.run(py, |inner, out| push(py, inner, &[id], out))
+        let mut locked = self.lock(py);
+        let inner = &mut *locked;
+        if let Some(stream) = &mut inner.stream {
+            let kept = inner.current.kept(id);
+            if (kept.is_some() || ids::is_text(py, id)) && stream.defer(id) {
+                return match kept {
+                    Some(kept) => Ok(kept.bind(py).clone()),
+                    None => inner.current.result(py, id, ""),
+                };
+            }
+            stream.catch_up(|_| ());
+            if let Some(text) = stream.push_text(id) {
+                return inner.current.result(py, id, text);
+            }
+        }
+        Self::run(py, locked, |inner, out| push(py, inner, &[id], out))
     }
 
     /// Reads several ids. Other threads may run after each few hundred.
     fn push_many<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyTuple>> {
-        self.run(py, |inner, out| {
+        Self::run(py, self.lock(py), |inner, out| {
             ids.chunks(SLICE).all(|slice| {
                 let open = push(py, inner, slice, out);
                 if slice.len() == SLICE {
@@ -274,15 +362,16 @@ impl Recoverer {
 
     /// Ends the ids.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.run(py, |inner, out| {
+        Self::run(py, self.lock(py), |inner, out| {
             let Inner {
                 stream,
                 current,
                 repairs,
             } = inner;
-            let Some(stream) = stream.take() else {
+            let Some(mut stream) = stream.take() else {
                 return false;
             };
+            stream.catch_up(|_| ());
             stream.finish(&mut |event: Event<'_>| current.take(py, event, repairs, out));
             true
         })
@@ -290,20 +379,13 @@ impl Recoverer {
 
     /// Begins the next completion.
     fn reset(&self, py: Python<'_>) {
-        let locked = self.inner.lock_py_attached(py);
-        let mut inner = locked.unwrap_or_else(std::sync::PoisonError::into_inner);
-        inner.stream = Some(IdStream::new(self.options.clone()));
-        inner.current = Current::default();
-        inner.repairs = 0;
+        *self.lock(py) = Inner::new(py, self.options.clone());
     }
 
     /// The number of findings so far; 0 for a well-formed completion.
     #[getter]
     fn repairs(&self, py: Python<'_>) -> usize {
-        let locked = self.inner.lock_py_attached(py);
-        locked
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .repairs
+        self.lock(py).repairs
     }
 
     fn __repr__(&self) -> String {

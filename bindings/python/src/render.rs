@@ -13,7 +13,7 @@ use crate::ids;
 use crate::input;
 use crate::json;
 
-/// How a conversation is rendered.
+/// The options of rendering a conversation.
 struct How {
     form: Form,
     options: RenderOptions,

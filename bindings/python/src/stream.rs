@@ -1,19 +1,19 @@
 //! `Stream`: a conversation as it arrives, as bytes, text or ids.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use openchatml::harmony::{self, HarmonyReadOptions, IdStream};
 use openchatml::stream::StreamOptions;
 use openchatml::{Dialect, stream, v0_1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 
 use crate::document::spelled;
-use crate::error;
-use crate::event::{Events, Header, Placed, Plain};
+use crate::event::{Delta, Events, Header, Placed, Plain};
 use crate::input::{self, RELEASE_READING};
 use crate::running::RunningOffsets;
+use crate::{error, ids};
 
 /// The reader of a stream.
 enum Reader {
@@ -119,6 +119,23 @@ impl Stream {
         Ok(place(events.plain, offsets))
     }
 
+    /// Reads an id that is nothing but text, as nearly all are; `None` if it is another.
+    fn whole(&self, py: Python<'_>, id: u32) -> Option<(&'static str, Arc<Header>)> {
+        let locked = self.inner.lock_py_attached(py);
+        let mut inner = locked.unwrap_or_else(PoisonError::into_inner);
+        let Inner {
+            state: State::Reading(Reader::Ids(stream)),
+            offsets,
+            head,
+        } = &mut *inner
+        else {
+            return None;
+        };
+        let text = stream.push_harmony_text(id)?;
+        offsets.push(text.as_bytes());
+        Some((text, Arc::clone(head)))
+    }
+
     /// Locks the stream, reads, and makes the events once it is unlocked.
     fn run<'py>(
         &self,
@@ -126,7 +143,7 @@ impl Stream {
         work: impl FnOnce(&mut Inner) -> Result<Vec<Placed>, Refused>,
     ) -> PyResult<Bound<'py, PyList>> {
         let locked = self.inner.lock_py_attached(py);
-        let mut inner = locked.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut inner = locked.unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut inner);
         let strict = self.options.strict;
         let failed = result
@@ -232,7 +249,7 @@ impl Stream {
     #[getter]
     fn finished(&self, py: Python<'_>) -> bool {
         let locked = self.inner.lock_py_attached(py);
-        let inner = locked.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let inner = locked.unwrap_or_else(PoisonError::into_inner);
         matches!(inner.state, State::Finished | State::Stopped)
     }
 
@@ -263,6 +280,10 @@ impl Stream {
 
     /// Reads the next id of `o200k_harmony` and returns its events.
     fn feed_id<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyList>> {
+        if let Some((text, head)) = self.whole(py, id) {
+            let text = ids::text(py, id).unwrap_or_else(|| PyString::new(py, text));
+            return PyList::new(py, [Delta::python(py, text, None, head)?]);
+        }
         self.run(py, |inner| self.read(inner, &Piece::Ids(&[id])))
     }
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import random
 
 import pytest
 
@@ -66,6 +67,51 @@ def test_properties_of_a_parser():
     assert fields(parser.messages[1]) == (compat.Role.USER, None, None, None, "x")
 
 
+def test_ids_that_come_again():
+    text = "<|channel|>analysis<|message|>a b é a b<|end|><|start|>assistant<|channel|>final<|message|>a b é a b<|return|>"
+    for _ in range(3):
+        parser = compat.StreamableParser(ENCODING, compat.Role.ASSISTANT)
+        content, deltas = "", ""
+        for id in ids(text):
+            parser.process(id)
+            if parser.state is compat.StreamState.CONTENT:
+                deltas += parser.last_content_delta or ""
+                content = parser.current_content or content
+            else:
+                assert parser.last_content_delta is None
+        assert content == "a b é a b" and deltas == content * 2
+        assert [fields(message)[1::3] for message in parser.messages] == [("analysis", content), ("final", content)]
+        assert parser.tokens == ids(text)
+        assert parser.current_channel is None
+
+
+def test_random_ids_one_by_one_read_as_many():
+    generator = random.Random(23)
+    control = [200_002, 200_003, 200_005, 200_006, 200_007, 200_008, 200_012]
+    words = ids("assistant analysis final user a b é 漢 😀 functions.f to=") + [9552, 94, 200, 201_000, 300_000]
+    for strict in (False, True):
+        for _ in range(1000):
+            sampled = ids("<|start|>assistant<|channel|>final<|message|>") + [
+                generator.choice(control) if generator.random() < 0.1 else generator.choice(words)
+                for _ in range(generator.randrange(1, 60))
+            ]
+            results = []
+            for size in (1, 7, len(sampled)):
+                parser = compat.StreamableParser(ENCODING, None, strict=strict)
+                try:
+                    for at in range(0, len(sampled), size):
+                        if size == 1:
+                            parser.process(sampled[at])
+                        else:
+                            parser.process_many(sampled[at:at + size])
+                    last = (parser.current_content, parser.current_channel, parser.current_recipient)
+                    parser.process_eos()
+                except compat.HarmonyError as error:
+                    last = str(error)
+                results.append((parser.messages, parser.ends, parser.diagnostics, last, parser.state))
+            assert results[0] == results[1] == results[2], sampled
+
+
 def test_messages_are_models():
     message = ENCODING.parse_messages_from_completion_tokens(ids(BROKEN), compat.Role.ASSISTANT)[1]
     assert message == compat.Message.from_role_and_content(compat.Role.ASSISTANT, "4").with_channel("final")
@@ -100,7 +146,7 @@ def peer(tmp_path_factory):
 
 
 def test_every_name_and_parameter(peer):
-    # What openai-harmony exports, and what it has besides.
+    # The names that openai-harmony exports, and those that it has besides.
     names = set(peer.__all__) | {
         "ToolNamespaceConfig", "ReasoningEffort", "ChannelConfig", "RenderConversationConfig", "RenderOptions",
     }

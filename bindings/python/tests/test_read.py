@@ -150,6 +150,7 @@ def test_every_case_reads_and_pickles():
         assert pickle.loads(pickle.dumps(document)) == document
         assert repr(document) and document._repr_html_() and str(openchatml.view(document)) is not None
         for message in document:
+            assert pickle.loads(pickle.dumps(message)).to_dict() == message.to_dict()
             assert text[slice(*message.span)].encode() == text.encode()[slice(*message.byte_span)]
 
 

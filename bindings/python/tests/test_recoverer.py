@@ -1,5 +1,7 @@
 """`Recoverer`: ids one by one, deltas by channel."""
 
+import random
+
 import pytest
 
 import openchatml
@@ -82,3 +84,45 @@ def test_many_ids_give_what_each_gives():
     assert each == [
         [0, "a b", None], [0, "", "end"], [1, "c d", None], [1, "", "end"], [1, "", "return"],
     ]
+
+
+def test_the_same_ids_in_another_message_are_of_that_message():
+    text = "<|channel|>analysis<|message|>a b a b<|end|><|start|>assistant<|channel|>final<|message|>a b a b<|end|>"
+    recoverer = openchatml.Recoverer("assistant")
+    for _ in range(2):
+        deltas = [delta for id in ids(text) for delta in recoverer.push(id) if delta.text]
+        found = [(delta.index, delta.channel, delta.visible, delta.text.strip()) for delta in deltas]
+        assert found == [
+            (index, channel, visible, letter)
+            for index, channel, visible in [(0, "analysis", False), (1, "final", True)]
+            for letter in "abab"
+        ]
+        recoverer.finish()
+        recoverer.reset()
+
+
+def test_random_ids_one_by_one_give_what_many_give():
+    generator = random.Random(17)
+    control = [200_002, 200_003, 200_005, 200_006, 200_007, 200_008, 200_012]
+    words = ids("assistant analysis final user a b é 漢 😀 functions.f to=") + [9552, 94, 200, 201_000, 300_000]
+    for _ in range(2000):
+        sampled = ids("<|start|>assistant<|channel|>final<|message|>") + [
+            generator.choice(control) if generator.random() < 0.1 else generator.choice(words)
+            for _ in range(generator.randrange(1, 60))
+        ]
+        one, many = openchatml.Recoverer(), openchatml.Recoverer()
+        each = [delta for id in sampled for delta in one.push(id)] + list(one.finish())
+        together = [*many.push_many(sampled), *many.finish()]
+
+        def plain(deltas):
+            out = []
+            for delta in deltas:
+                key = (delta.index, delta.channel, delta.recipient, delta.visible)
+                if out and out[-1][0] == key and out[-1][2] is None and delta.end is None:
+                    out[-1][1] += delta.text
+                else:
+                    out.append([key, delta.text, delta.end])
+            return out
+
+        assert plain(each) == plain(together), sampled
+        assert one.repairs == many.repairs

@@ -6,6 +6,8 @@ import resource
 import subprocess
 import sys
 
+import pytest
+
 import openchatml
 
 LONG = bool(os.environ.get("OPENCHATML_LONG"))
@@ -97,7 +99,18 @@ def rss():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_ids_do_not_grow_memory():
+MEMORY = 2 * 1024 * 1024
+
+
+def growth(feed):
+    """Return by how much the memory of this process grows while ids are fed."""
+    feed(IDS // 10)
+    before = rss()
+    feed(IDS)
+    return rss() - before
+
+
+def growth_of_many_messages():
     encoding = openchatml.get_encoding("o200k_harmony")
     text = "<|start|>assistant<|channel|>analysis<|message|>" + "wörd 漢 and more. " * 50 + "<|end|>"
     ids = encoding.encode(text, allowed_special="all")
@@ -110,19 +123,21 @@ def test_ids_do_not_grow_memory():
             for id in ids:
                 stream.feed_id(id)
 
-    feed(IDS // 10)
-    before = rss()
-    feed(IDS)
-    assert rss() - before < 2 * 1024 * 1024
+    return growth(feed)
 
 
-def test_one_endless_message_does_not_grow_memory():
+def endless():
+    """Return a recoverer and a stream in one message, and ids of text."""
     encoding = openchatml.get_encoding("o200k_harmony")
     recoverer, stream = openchatml.Recoverer("assistant"), openchatml.Stream("harmony", start_role="assistant")
     start = encoding.encode("<|channel|>final<|message|>", allowed_special="all")
     recoverer.push_many(start)
     stream.feed_ids(start)
-    ids = encoding.encode("wörd 漢 and more. " * 50)
+    return recoverer, stream, encoding.encode("wörd 漢 and more. " * 50)
+
+
+def growth_of_one_message():
+    recoverer, stream, ids = endless()
 
     def feed(count):
         for _ in range(count // (2 * len(ids))):
@@ -130,10 +145,28 @@ def test_one_endless_message_does_not_grow_memory():
             for id in ids:
                 stream.feed_id(id)
 
-    feed(IDS // 10)
-    before = rss()
-    feed(IDS)
-    assert rss() - before < 2 * 1024 * 1024
+    return growth(feed)
+
+
+def growth_of_one_message_id_by_id():
+    recoverer, _, ids = endless()
+
+    def feed(count):
+        for _ in range(count // len(ids)):
+            for id in ids:
+                recoverer.push(id)
+
+    return growth(feed)
+
+
+@pytest.mark.parametrize("name", [name for name in globals() if name.startswith("growth_of")])
+def test_ids_do_not_grow_memory(name):
+    # In a process of its own: here the allocator has free memory of the tests before.
+    code = f"import test_robust; print(test_robust.{name}())"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], cwd=os.path.dirname(__file__), stdout=subprocess.PIPE, check=True
+    )
+    assert int(done.stdout) < MEMORY
 
 
 def test_import_opens_nothing():

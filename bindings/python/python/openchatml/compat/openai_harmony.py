@@ -346,7 +346,7 @@ class Conversation(BaseModel):
 
 
 class RenderConversationConfig(BaseModel):
-    """How a conversation is rendered.
+    """The options of rendering a conversation.
 
     `compat` is a field of this package: `"openai-0.0.8"` renders what openai-harmony renders;
     `None` renders what was meant where that loses or breaks something.
@@ -357,7 +357,7 @@ class RenderConversationConfig(BaseModel):
 
 
 class RenderOptions(BaseModel):
-    """How a message is rendered."""
+    """The options of rendering a message."""
 
     conversation_has_function_tools: bool = False
 
@@ -453,7 +453,7 @@ class HarmonyEncoding:
     ) -> List[Message]:
         """Read the messages of a completion.
 
-        What is malformed is repaired. With `strict=True` the first error raises `HarmonyError`,
+        Malformed output is repaired. With `strict=True` the first error raises `HarmonyError`,
         whose `messages` are those that were read before.
         """
         parser = StreamableParser(self, role, strict=strict)
@@ -507,7 +507,7 @@ class HarmonyEncoding:
 
 
 class StreamState(Enum):
-    """What a parser expects."""
+    """The token that a parser expects."""
 
     EXPECT_START = "ExpectStart"
     HEADER = "Header"
@@ -517,18 +517,39 @@ class StreamState(Enum):
 class StreamableParser(_native.HarmonyParser):
     """Reads the ids of a completion one by one.
 
-    What is malformed is repaired, and listed in `diagnostics`. With `strict=True` the first error
+    Malformed output is repaired, and listed in `diagnostics`. With `strict=True` the first error
     raises `HarmonyError`; then `messages` stay what they were, and each further id raises it
     again. `strict=False` and the default are the same.
     """
 
-    # `process`, `process_many`, `process_eos`, `current_content`, `current_recipient`,
-    # `current_channel`, `current_content_type`, `last_content_delta`, `tokens`, `ends` and
-    # `diagnostics` are methods of the base class.
+    # `process`, `process_many`, `process_eos`, `current_content`, `last_content_delta`, `tokens`,
+    # `ends` and `diagnostics` are methods of the base class, which also sets the first three slots.
+    __slots__ = (
+        "current_channel",
+        "current_recipient",
+        "current_content_type",
+        "_messages",
+        "__dict__",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        encoding: HarmonyEncoding,
+        role: Optional[Role],
+        *,
+        strict: Optional[bool] = None,
+        tools: Sequence[str] = (),
+    ) -> None:
+        # The base class took the arguments.
+        self.current_channel: Optional[str] = None
+        self.current_recipient: Optional[str] = None
+        self.current_content_type: Optional[str] = None
+        self._messages: List[Message] = []
 
     @property
     def _cached(self) -> List[Message]:
-        cache = self.__dict__.setdefault("_messages", [])
+        cache = self._messages
         cache.extend(map(_message, self._messages_from(len(cache))))
         return cache
 
