@@ -49,23 +49,23 @@ THEIR_ENCODING = theirs.load_harmony_encoding("HarmonyGptOss")
 OUR_ENCODING = ours.load_harmony_encoding("HarmonyGptOss")
 
 
-def best(work, repeats=9, clock=time.process_time):
-    """Return the least time of several runs, in seconds.
-
-    It is the time of the process, which other programs on the machine change little; work on
-    several threads is measured by the clock on the wall.
-    """
-    times = []
-    for _ in range(repeats):
-        before = clock()
+def timed(work, clock, least=0.02):
+    """Return the seconds that a work takes, over as many runs as take 20 ms."""
+    runs = 0
+    before = clock()
+    while runs == 0 or clock() - before < least:
         work()
-        times.append(clock() - before)
-    return min(times)
+        runs += 1
+    return (clock() - before) / runs
 
 
-def elapsed(work):
-    """Return the least time on the wall."""
-    return best(work, clock=time.perf_counter)
+def turns(mine, other, clock=time.process_time, repeats=15):
+    """Return the seconds of two works that take turns, for each turn.
+
+    The time is that of the process, which other programs on the machine change little; work on
+    several threads is measured by the clock on the wall, on a machine with nothing else to do.
+    """
+    return [(timed(mine, clock), timed(other, clock)) for _ in range(repeats)]
 
 
 # Malformed cases ----------------------------------------------------------------------------
@@ -145,8 +145,12 @@ def completion():
     return ENCODING.encode(text, allowed_special="all")
 
 
-def row(name, count, mine, other, unit):
-    print(f"| {name} | {count / mine:,.0f} | {count / other:,.0f} | {other / mine:.1f} | {unit} |")
+def row(name, count, mine, other, unit, clock=time.process_time):
+    """Print a row of the speed of both, and their ratio: the median of those of each turn."""
+    measured = turns(mine, other, clock)
+    ratio = statistics.median(theirs / ours for ours, theirs in measured)
+    ours, theirs = (statistics.median(turn[place] for turn in measured) for place in (0, 1))
+    print(f"| {name} | {count / ours:,.0f} | {count / theirs:,.0f} | {ratio:.1f} | {unit} |")
 
 
 def reading():
@@ -183,13 +187,13 @@ def reading():
     print("| | openchatml | openai-harmony | times | |")
     print("|---|---|---|---|---|")
     count = len(ids)
-    their_deltas = best(deltas(theirs, THEIR_ENCODING))
-    row("compat: parse_messages_from_completion_tokens", count, best(whole(ours, OUR_ENCODING)), best(whole(theirs, THEIR_ENCODING)), "tokens/s")
-    row("parse_ids beside it", count, best(lambda: openchatml.parse_ids(ids, start_role="assistant").messages), best(whole(theirs, THEIR_ENCODING)), "tokens/s")
-    row("compat: StreamableParser.process", count, best(process(ours, OUR_ENCODING)), best(process(theirs, THEIR_ENCODING)), "tokens/s")
-    row("compat: process and three properties", count, best(deltas(ours, OUR_ENCODING)), their_deltas, "tokens/s")
-    row("Recoverer.push beside it", count, best(loop), their_deltas, "tokens/s")
-    row("Stream.feed_ids beside it", count, best(lambda: openchatml.Stream(start_role="assistant").feed_ids(ids)), their_deltas, "tokens/s")
+    their_whole, their_deltas = whole(theirs, THEIR_ENCODING), deltas(theirs, THEIR_ENCODING)
+    row("compat: parse_messages_from_completion_tokens", count, whole(ours, OUR_ENCODING), their_whole, "tokens/s")
+    row("parse_ids beside it", count, lambda: openchatml.parse_ids(ids, start_role="assistant").messages, their_whole, "tokens/s")
+    row("compat: StreamableParser.process", count, process(ours, OUR_ENCODING), process(theirs, THEIR_ENCODING), "tokens/s")
+    row("compat: process and three properties", count, deltas(ours, OUR_ENCODING), their_deltas, "tokens/s")
+    row("Recoverer.push beside it", count, loop, their_deltas, "tokens/s")
+    row("Stream.feed_ids beside it", count, lambda: openchatml.Stream(start_role="assistant").feed_ids(ids), their_deltas, "tokens/s")
     print()
 
 
@@ -219,16 +223,21 @@ def encoding():
     print("| | openchatml | tiktoken | times | |")
     print("|---|---|---|---|---|")
     ids = base.encode_ordinary(text)
-    row("encode_ordinary, one thread", size, best(lambda: base.encode_ordinary(text)), best(lambda: peer.encode_ordinary(text)), "bytes/s")
-    row("encode, one thread", size, best(lambda: base.encode(text, disallowed_special=())), best(lambda: peer.encode(text, disallowed_special=())), "bytes/s")
-    two = elapsed(on_two(base.encode_ordinary))
-    row("encode_ordinary, two threads", size, two, elapsed(on_two(peer.encode_ordinary)), "bytes/s")
-    one = elapsed(lambda: base.encode_ordinary(text))
-    print(f"| two threads beside one | | | {one / two:.2f} | |")
-    row("encode_ordinary_batch of the lines", short_size, elapsed(lambda: base.encode_ordinary_batch(short)), elapsed(lambda: peer.encode_ordinary_batch(short)), "bytes/s")
-    row("decode", size, best(lambda: base.decode(ids)), best(lambda: peer.decode(ids)), "bytes/s")
-    row("count (theirs: len of encode_ordinary)", size, best(lambda: base.count(text)), best(lambda: len(peer.encode_ordinary(text))), "bytes/s")
-    print()
+    wall = time.perf_counter
+    row("encode_ordinary, one thread", size, lambda: base.encode_ordinary(text), lambda: peer.encode_ordinary(text), "bytes/s")
+    row("encode, one thread", size, lambda: base.encode(text, disallowed_special=()), lambda: peer.encode(text, disallowed_special=()), "bytes/s")
+    row("encode_ordinary, two threads", size, on_two(base.encode_ordinary), on_two(peer.encode_ordinary), "bytes/s", wall)
+    # Both halves one after the other, and at the same time.
+    halves = [text[: len(text) // 2], text[len(text) // 2 :]]
+    for name, encoding in (("openchatml", base), ("tiktoken", peer)):
+        one = lambda: [encoding.encode_ordinary(half) for half in halves]  # noqa: E731
+        measured = turns(one, on_two(encoding.encode_ordinary), wall)
+        ratio = statistics.median(one / two for one, two in measured)
+        print(f"| two threads beside one, {name} | | | {ratio:.2f} | |")
+    row("encode_ordinary_batch of the lines", short_size, lambda: base.encode_ordinary_batch(short), lambda: peer.encode_ordinary_batch(short), "bytes/s", wall)
+    row("decode", size, lambda: base.decode(ids), lambda: peer.decode(ids), "bytes/s")
+    row("count (theirs: len of encode_ordinary)", size, lambda: base.count(text), lambda: len(peer.encode_ordinary(text)), "bytes/s")
+    print(f"\nThe machine had a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
 
 
 def importing():

@@ -19,6 +19,12 @@ def test_examples(page):
         exec(compile(block, str(page), "exec"), names)
 
 
+def test_every_page_of_a_function_has_an_example():
+    without = {page.stem for page in PAGES if "```python\n" not in page.read_text(encoding="utf-8")}
+    # Lists of pages, of cases and of files.
+    assert without <= {"README", "malformed", "adapters"}
+
+
 def test_every_name_has_a_page():
     import openchatml
 
