@@ -166,6 +166,11 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
         StoreError::InvalidAddress(_) => CliError::user("store_unavailable", message).with_help(
             "write `sqlite:PATH`, such as --store sqlite:sessions.db, `postgres://…` or `memory:`",
         ),
+        // The message of a database has the remedy.
+        StoreError::NotAStore(what) if what.contains("://") => {
+            CliError::user("store_unavailable", message)
+                .with_help("check the address, its user and password, and the rights of the role")
+        }
         StoreError::NotAStore(_) => CliError::user("store_unavailable", message)
             .with_help("name another store: --store URL, LOGUE_STORE or [store] url"),
         StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
@@ -186,8 +191,14 @@ pub(crate) fn store_failure(error: &StoreError) -> CliError {
         error if error.is_conflict() => {
             CliError::new(Exit::Busy, "session_busy", message).with_help("try again")
         }
-        _ => CliError::new(Exit::Retryable, "store_unavailable", message)
-            .with_help("check the path, its permissions and free space"),
+        _ => {
+            let help = if message.contains("://") {
+                "check that the server of the database runs and can be reached"
+            } else {
+                "check the path, its permissions and free space"
+            };
+            CliError::new(Exit::Retryable, "store_unavailable", message).with_help(help)
+        }
     }
 }
 

@@ -66,6 +66,7 @@ mod origins;
 mod payloads;
 mod phases;
 mod pictures;
+mod postgres_access;
 mod private_files;
 mod program;
 mod progress;

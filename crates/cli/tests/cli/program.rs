@@ -27,6 +27,7 @@ pub(crate) fn strict(folder: &Path) -> Command {
             "OLLAMA_",
             "OPENAI_",
             "OTEL_",
+            "PG",
             "XDG_",
         ]
         .iter()

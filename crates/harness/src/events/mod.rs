@@ -107,6 +107,16 @@ pub struct EventPage {
     pub removed: u64,
 }
 
+/// The state of the notifications that a log receives from other nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListenState {
+    /// They arrive.
+    Up,
+    /// They do not arrive, for this reason; changes are found by polling.
+    Down(Arc<str>),
+}
+
 /// Stores the events of sessions.
 ///
 /// Each method is one step: it happens as a whole, or not at all.
@@ -116,7 +126,8 @@ pub trait EventLog: Send + Sync {
 
     /// Appends events and returns the new position, or `None` if the log has moved.
     ///
-    /// When it returns, the events survive the process.
+    /// When it returns, the events survive the process. After an append under a lease, also one
+    /// without events, earlier owners of the session append nothing any more.
     ///
     /// # Errors
     /// Returns [`StoreError::Fenced`](crate::store::StoreError::Fenced) if the events are of a turn
@@ -173,6 +184,13 @@ pub trait EventLog: Send + Sync {
     /// Its result may name sessions that have not changed; a change is missed by no more than one
     /// wait.
     fn changes<'a>(&'a self, _followed: &'a [String]) -> Option<StoreResult<'a, SessionChanges>> {
+        None
+    }
+
+    /// Returns the state of the notifications that shorten these waits.
+    ///
+    /// `None` if there is no address for them, or no attempt to reach it has ended yet.
+    fn listening(&self) -> Option<ListenState> {
         None
     }
 }

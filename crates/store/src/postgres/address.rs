@@ -7,12 +7,16 @@ use logue_harness::store::StoreError;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
+use super::password;
+
 /// The schema of the tables unless the address states another one.
 pub(super) const SCHEMA: &str = "logue";
 /// The maximum wait for a connection to one host, unless the address states another one.
 const CONNECT: Duration = Duration::from_secs(5);
 /// The maximum time that sent data may remain without an acknowledgement.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// The silence before a connection is probed, the interval of probes, and their number.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(1), 3);
 
 /// The check of the certificate of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +117,17 @@ impl Address {
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(UNACKNOWLEDGED);
+        }
+        if !query.contains("keepalives") {
+            let (idle, interval, retries) = KEEPALIVE;
+            config.keepalives_idle(idle);
+            config.keepalives_interval(interval);
+            config.keepalives_retries(retries);
+        }
+        if config.get_password().is_none()
+            && let Some(password) = password::of_environment(&config)
+        {
+            config.password(password);
         }
         if config.get_application_name().is_none() {
             config.application_name("logue");

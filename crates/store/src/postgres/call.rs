@@ -6,6 +6,11 @@ use tokio_postgres::types::{ToSql, Type};
 
 /// The maximum time of a statement.
 const STATEMENT: Duration = Duration::from_secs(30);
+/// The maximum time of a step of a turn.
+///
+/// Its connection then counts as silent. It is shorter than the time for which an operation tries to reach the database, so that the step is
+/// sent again on another connection.
+const STEP: Duration = Duration::from_secs(8);
 /// The maximum time of a look-up, after which its connection counts as silent.
 const LOOK_UP: Duration = Duration::from_secs(5);
 /// The maximum time of a statement over all that is stored.
@@ -63,6 +68,15 @@ impl Call {
     #[must_use]
     pub(super) const fn repeated_if(mut self, may: bool) -> Self {
         self.is_repeatable = may;
+        self
+    }
+
+    /// Says that the statement is a step of a turn.
+    ///
+    /// It changes a few rows of one session.
+    #[must_use]
+    pub(super) const fn step(mut self) -> Self {
+        self.limit = STEP;
         self
     }
 

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{SessionLocation, StoreError};
+use rustls::CertificateError;
 use tokio_postgres::error::SqlState;
 
 /// The state of a statement on a session that another store continues.
 const ELSEWHERE: &str = "LG001";
+
+/// The remedy of a server that requires a password.
+const PASSWORD: &str = "write it into the address, `PGPASSWORD` or `~/.pgpass`";
 
 /// A statement that did not succeed.
 #[derive(Debug)]
@@ -30,8 +34,18 @@ pub(super) enum Fate {
 impl Failure {
     /// A failure to connect: nothing was sent.
     pub(super) fn connecting(shown: &str, error: tokio_postgres::Error) -> Self {
-        let refused = error.code().is_some_and(is_refusal) || is_untrusted(&error);
-        let text = text(&error);
+        let mut text = text(&error);
+        let mut refused = error.code().is_some_and(is_refusal);
+        if let Some(advice) = untrusted(&error) {
+            refused = true;
+            text = format!("{text}; {advice}");
+        } else if text.contains("password missing") {
+            refused = true;
+            text = format!("{text}; {PASSWORD}");
+        } else if text.contains("authentication failed") {
+            // Poolers have another state for it.
+            refused = true;
+        }
         if refused {
             return Self {
                 fate: Fate::Refused,
@@ -45,6 +59,21 @@ impl Failure {
                 source: Some(Arc::new(error)),
             },
         }
+    }
+
+    /// Returns the failure of a store that was opened: the cause may end while the program runs.
+    pub(super) fn of_open_store(self) -> Self {
+        let Self { fate, error } = self;
+        let error = match error {
+            StoreError::NotAStore(message) | StoreError::ReadOnly(message) => {
+                StoreError::Unavailable {
+                    message,
+                    source: None,
+                }
+            }
+            error => error,
+        };
+        Self { fate, error }
     }
 
     /// A failure of a statement that was sent.
@@ -195,16 +224,31 @@ fn is_refusal(code: &SqlState) -> bool {
         .any(|class| state.starts_with(class))
 }
 
-/// Returns whether the certificate of the server was refused.
-fn is_untrusted(error: &tokio_postgres::Error) -> bool {
+/// Returns the remedy if the certificate of the server was refused.
+fn untrusted(error: &tokio_postgres::Error) -> Option<&'static str> {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    let inner = cause.and_then(std::io::Error::get_ref);
-    inner.is_some_and(|inner| {
-        matches!(
-            inner.downcast_ref::<rustls::Error>(),
-            Some(rustls::Error::InvalidCertificate(_))
-        )
+    let inner = cause.and_then(std::io::Error::get_ref)?;
+    let Some(rustls::Error::InvalidCertificate(reason)) = inner.downcast_ref() else {
+        return None;
+    };
+    Some(match reason {
+        CertificateError::UnknownIssuer => {
+            "name the certificate of the authority that signed it: `sslrootcert=FILE`"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "name the host as the certificate does, or use `sslmode=verify-ca`"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "renew the certificate of the server"
+        }
+        // The library has no variant of its own for it.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "the certificate of the server is one of an authority (`CA:TRUE`), as `openssl req -x509` \
+             creates it; create one with `-addext basicConstraints=critical,CA:FALSE`, or sign one by \
+             an authority and name that: `sslrootcert=FILE`"
+        }
+        _ => "check the certificate of the server and `sslrootcert`",
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_harness::Timestamp;
 use logue_harness::events::{
-    EventBatch, EventLog, EventPage, LogPosition, LoggedEvent, SessionChanges,
+    EventBatch, EventLog, EventPage, ListenState, LogPosition, LoggedEvent, SessionChanges,
 };
 use logue_harness::store::{StoreError, StoreResult};
 use tokio_postgres::Row;
@@ -73,6 +73,7 @@ impl EventLog for PostgresEventLog {
         let call = Call::new(
             "SELECT * FROM logue.log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         )
+        .step()
         .bytes(session.as_bytes().to_vec())
         .flag(moves)
         .number(count(was.accepted))
@@ -174,6 +175,10 @@ impl EventLog for PostgresEventLog {
 
     fn foreign_changes(&self) -> StoreResult<'_, u64> {
         self.store.snapshot()
+    }
+
+    fn listening(&self) -> Option<ListenState> {
+        self.store.listening()
     }
 
     fn changes<'a>(&'a self, followed: &'a [String]) -> Option<StoreResult<'a, SessionChanges>> {

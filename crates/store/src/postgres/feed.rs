@@ -11,15 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use logue_harness::events::SessionChanges;
+use logue_harness::events::{ListenState, SessionChanges};
 use logue_harness::store::StoreError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tokio_postgres::{AsyncMessage, Row};
+use tokio_postgres::{AsyncMessage, Notification, Row};
 
 use super::address::Address;
 use super::call::Call;
 use super::column::{get, text};
+use super::error::Failure;
 use super::link::Shared;
 use super::tls;
 
@@ -51,6 +52,10 @@ pub(super) struct Feed {
     heard: Mutex<Named>,
     has_heard: Notify,
     seen: Mutex<Seen>,
+    /// The state of the connection that listens; `None` before its first attempt.
+    state: Mutex<Option<ListenState>>,
+    /// Notified of a notification of this node to itself.
+    has_probed: Notify,
 }
 
 /// The positions of followed sessions at the last poll.
@@ -74,7 +79,14 @@ impl Feed {
             heard: Mutex::new(Some(BTreeSet::new())),
             has_heard: Notify::new(),
             seen: Mutex::default(),
+            state: Mutex::default(),
+            has_probed: Notify::new(),
         }
+    }
+
+    /// Returns the state of the connection that listens; `None` before its first attempt.
+    pub(super) fn state(&self) -> Option<ListenState> {
+        lock(&self.state).clone()
     }
 
     /// Notes that this node has changed a session.
@@ -108,7 +120,7 @@ impl Feed {
         if !self.has_begun.swap(true, Ordering::Relaxed) {
             drop(tokio::spawn(Arc::clone(&self).notify(Arc::clone(&shared))));
             if self.listen.is_some() {
-                drop(tokio::spawn(Arc::clone(&self).listen()));
+                drop(tokio::spawn(Arc::clone(&self).listen(Arc::clone(&shared))));
             }
         }
         let next = lock(&self.seen).next;
@@ -178,11 +190,15 @@ impl Feed {
     }
 
     /// Listens, and begins again when the connection ends.
-    async fn listen(self: Arc<Self>) {
+    async fn listen(self: Arc<Self>, shared: Arc<Shared>) {
+        let Some(address) = &self.listen else {
+            return;
+        };
         let mut pause = AGAIN;
         loop {
             let begun = Instant::now();
-            self.listen_once().await;
+            let reason = self.listen_once(address, &shared).await;
+            *lock(&self.state) = Some(ListenState::Down(reason.into()));
             if begun.elapsed() > ALIVE {
                 pause = AGAIN;
             }
@@ -191,45 +207,86 @@ impl Feed {
         }
     }
 
-    async fn listen_once(&self) {
-        let Some(address) = &self.listen else {
-            return;
+    /// Listens until the connection ends, and returns the reason.
+    async fn listen_once(&self, address: &Address, shared: &Shared) -> String {
+        let shown = &address.shown;
+        let failed = |error| Failure::connecting(shown, error).error.to_string();
+        let tls = match tls::connector(address) {
+            Ok(tls) => tls,
+            Err(error) => return error.to_string(),
         };
-        let Ok(tls) = tls::connector(address) else {
-            return;
-        };
-        let Ok(Ok((client, mut connection))) = timeout(ALIVE, address.config.connect(tls)).await
-        else {
-            return;
+        let (client, mut connection) = match timeout(ALIVE, address.config.connect(tls)).await {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return failed(error),
+            Err(_) => return format!("{shown}: cannot connect within {} s", ALIVE.as_secs()),
         };
         let heard = async {
-            while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-                if let AsyncMessage::Notification(notification) = message {
-                    self.hear_notification(notification.payload());
+            loop {
+                match poll_fn(|cx| connection.poll_message(cx)).await {
+                    Some(Ok(AsyncMessage::Notification(notification))) => {
+                        self.hear_notification(&notification);
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return failed(error),
+                    None => return format!("{shown}: the connection was closed"),
                 }
             }
         };
         let asked = async {
-            let listen = format!("LISTEN \"{}\"", self.channel);
-            if client.batch_execute(&listen).await.is_err() {
-                return;
+            let listen = format!(
+                "LISTEN \"{}\"; LISTEN \"{}\"",
+                self.channel,
+                self.own_channel()
+            );
+            if let Err(error) = client.batch_execute(&listen).await {
+                return failed(error);
             }
+            if !self.is_reached(shared).await {
+                return format!(
+                    "{shown}: no notification arrives; name the database of the store, without a \
+                     pooler"
+                );
+            }
+            *lock(&self.state) = Some(ListenState::Up);
             // Notifications before this one are lost.
             self.hear(None);
             loop {
                 sleep(ALIVE).await;
-                if !matches!(timeout(ALIVE, client.check_connection()).await, Ok(Ok(()))) {
-                    return;
+                match timeout(ALIVE, client.check_connection()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return failed(error),
+                    Err(_) => return format!("{shown}: the connection is silent"),
                 }
             }
         };
         tokio::select! {
-            () = heard => {}
-            () = asked => {}
+            reason = heard => reason,
+            reason = asked => reason,
         }
     }
 
-    fn hear_notification(&self, payload: &str) {
+    /// Returns whether a notification of the store arrives.
+    ///
+    /// Another database, or a pooler that shares connections, accepts `LISTEN` and passes none on.
+    async fn is_reached(&self, shared: &Shared) -> bool {
+        let call = Call::new("SELECT pg_notify($1, '')")
+            .text(self.own_channel())
+            .quick();
+        // Without the store, nothing is known about the address.
+        shared.ask(&call).await.is_err() || timeout(ALIVE, self.has_probed.notified()).await.is_ok()
+    }
+
+    /// Returns the channel on which this node reaches only itself.
+    fn own_channel(&self) -> String {
+        format!("logue_{}", self.node)
+    }
+
+    fn hear_notification(&self, notification: &Notification) {
+        if notification.channel() != self.channel {
+            self.has_probed.notify_one();
+            return;
+        }
+        let payload = notification.payload();
         let (node, sessions) = payload.split_once('\n').unwrap_or((payload, ""));
         if node == self.node {
             return;

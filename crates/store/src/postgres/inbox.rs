@@ -18,6 +18,7 @@ pub(super) fn enqueue(session: &str, entry: NewEntry) -> Result<Call, StoreError
     let call =
         Call::new("SELECT * FROM logue.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
     Ok(call
+        .step()
         .bytes(session.as_bytes().to_vec())
         .text(stored_work(&entry.work)?)
         .maybe_bytes(entry.work.invocation_id().map(id))
@@ -123,12 +124,14 @@ pub(super) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Stor
 
 pub(super) fn request_cancel(session: &str, asked: CancelMode) -> Call {
     Call::new("SELECT logue.request_cancel($1, $2) AS asked")
+        .step()
         .bytes(session.as_bytes().to_vec())
         .maybe_small(Some(mode(asked)))
 }
 
 pub(super) fn claim_next(lease: &Lease, invocation_id: &str) -> Call {
     Call::new("SELECT * FROM logue.claim_next($1, $2, $3, $4, $5)")
+        .step()
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
         .bytes(lease.owner.as_bytes().to_vec())
@@ -172,6 +175,7 @@ pub(super) fn journal(
     let notes: Result<Vec<String>, StoreError> = notes.iter().map(written).collect();
     Ok(
         Call::new("SELECT * FROM logue.journal($1, $2, $3, $4, $5, $6, $7)")
+            .step()
             .bytes(lease.session.as_bytes().to_vec())
             .number(count(lease.epoch))
             .bytes(lease.owner.as_bytes().to_vec())

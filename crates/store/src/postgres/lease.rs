@@ -20,6 +20,7 @@ pub(super) fn acquire(
     ttl: Duration,
 ) -> Call {
     Call::new("SELECT * FROM logue.acquire($1, $2, $3, $4, $5, $6)")
+        .step()
         .bytes(session.as_bytes().to_vec())
         .bytes(owner.as_bytes().to_vec())
         .maybe_bytes(gone.map(|(gone, _)| gone.as_bytes().to_vec()))
@@ -46,6 +47,8 @@ pub(super) fn acquired(session: &str, owner: &str, row: &Row) -> Result<LeaseRes
 
 pub(super) fn renew(lease: &Lease, now: Option<Timestamp>, ttl: Duration) -> Call {
     Call::new("SELECT * FROM logue.renew($1, $2, $3, $4, $5)")
+        // It must succeed on another connection before the lease ends.
+        .quick()
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
         .bytes(lease.owner.as_bytes().to_vec())
@@ -64,6 +67,7 @@ pub(super) fn renewed(lease: &Lease, row: &Row) -> Result<Option<CancelMode>, St
 
 pub(super) fn release(lease: &Lease) -> Call {
     Call::new("SELECT logue.release($1, $2, $3)")
+        .step()
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
         .bytes(lease.owner.as_bytes().to_vec())

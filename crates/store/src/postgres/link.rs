@@ -1,11 +1,13 @@
 //! The connections of a store: a pool of few, on a thread of their own.
 //!
 //! The thread runs a tokio runtime, so that the futures of the store need none, and a future that is
-//! dropped does not break off a statement that was sent. A connection that was idle is checked before
-//! it is used; one that fails in use is replaced. A statement whose answer was lost is sent again if
-//! a second one does nothing ([`Call`]), until [`PATIENCE`] is over.
+//! dropped does not break off a statement that was sent. The settings of the server are checked on each
+//! new connection, and from time to time before it is used again; one that fails in use is replaced. A
+//! statement whose answer was lost is sent again if a second one does nothing ([`Call`]), until
+//! [`PATIENCE`] is over.
 
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,14 +24,15 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::address::{Address, SCHEMA};
 use super::call::Call;
 use super::error::{Failure, Fate, unavailable};
+use super::migration::check;
 use super::tls;
 
 /// The number of connections of a store.
 pub(super) const CONNECTIONS: usize = 4;
 /// The time for which an operation tries to reach a database that is gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The idle time after which a connection is checked before it is used.
-const IDLE: Duration = Duration::from_secs(15);
+/// The time after which a connection is checked again before it is used.
+const CHECKED: Duration = Duration::from_secs(15);
 /// The maximum time of that check, and of a request to cancel.
 const CHECK: Duration = Duration::from_secs(3);
 /// The first pause between attempts. It doubles up to a second.
@@ -43,32 +46,60 @@ pub(super) struct Manager {
     tls: MakeRustlsConnect,
 }
 
-impl managed::Manager for Manager {
-    type Type = Client;
-    type Error = tokio_postgres::Error;
+/// A connection to a server whose settings were checked.
+pub(super) struct CheckedClient {
+    client: Client,
+    checked: Instant,
+}
 
-    async fn create(&self) -> Result<Client, tokio_postgres::Error> {
-        let (client, connection) = self.address.config.connect(self.tls.clone()).await?;
+impl Deref for CheckedClient {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for CheckedClient {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl managed::Manager for Manager {
+    type Type = CheckedClient;
+    type Error = Failure;
+
+    async fn create(&self) -> Result<CheckedClient, Failure> {
+        let shown = &self.address.shown;
+        let connected = self.address.config.connect(self.tls.clone()).await;
+        let (client, connection) = connected.map_err(|error| Failure::connecting(shown, error))?;
         // Its errors are those of the statements that wait for it.
         drop(tokio::spawn(connection));
-        Ok(client)
+        check(&client, shown).await?;
+        Ok(CheckedClient {
+            client,
+            checked: Instant::now(),
+        })
     }
 
     async fn recycle(
         &self,
-        client: &mut Client,
-        metrics: &Metrics,
-    ) -> RecycleResult<tokio_postgres::Error> {
-        if client.is_closed() {
+        connection: &mut CheckedClient,
+        _metrics: &Metrics,
+    ) -> RecycleResult<Failure> {
+        if connection.is_closed() {
             return Err(RecycleError::message("closed"));
         }
-        if metrics.last_used() < IDLE {
+        if connection.checked.elapsed() < CHECKED {
             return Ok(());
         }
-        match timeout(CHECK, client.check_connection()).await {
-            Ok(checked) => Ok(checked?),
-            Err(_) => Err(RecycleError::message("no answer")),
+        match timeout(CHECK, check(connection, &self.address.shown)).await {
+            Ok(checked) => checked?,
+            Err(_) => return Err(RecycleError::message("no answer")),
         }
+        connection.checked = Instant::now();
+        Ok(())
     }
 }
 
@@ -207,7 +238,7 @@ impl Shared {
     }
 
     async fn attempt(&self, call: &Call, is_again: bool) -> Result<Vec<Row>, Failure> {
-        let client = self.client().await?;
+        let client = self.client().await.map_err(Failure::of_open_store)?;
         let parameters = call.parameters(is_again);
         let sql = self.sql(call.sql);
         let sent = client.query_typed(&sql, &parameters);
@@ -246,7 +277,7 @@ impl Shared {
             .timeout_get(&timeouts)
             .await
             .map_err(|error| match error {
-                PoolError::Backend(error) => Failure::connecting(shown, error),
+                PoolError::Backend(failure) => failure,
                 PoolError::Timeout(managed::TimeoutType::Wait) => Failure::waiting(
                     shown,
                     "all connections are busy for 10 s; the database is too slow",

@@ -21,6 +21,7 @@ const STEPS: &[&str] = &[
     include_str!("0006.sql"),
     include_str!("0007.sql"),
     include_str!("0008.sql"),
+    include_str!("0009.sql"),
 ];
 
 /// The oldest version of the server, as the server states it.
@@ -71,12 +72,18 @@ async fn attempt(shared: &Shared) -> Result<(), Attempt> {
             _ => Attempt::Failed(failure.error),
         }
     })?;
-    check(&client, shown).await?;
     let schema = &shared.address.schema;
-    let exists = "SELECT to_regclass($1) IS NOT NULL";
+    let state =
+        "SELECT to_regclass($1) IS NOT NULL, current_setting('transaction_read_only') = 'on'";
     let name = format!("{schema}.migration");
-    let exists = client.query_typed_one(exists, &[(&name, Type::TEXT)]).await;
-    let exists: bool = exists.and_then(|row| row.try_get(0)).map_err(failed)?;
+    let state = client.query_typed_one(state, &[(&name, Type::TEXT)]).await;
+    let state = state.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    let (exists, is_read_only): (bool, bool) = state.map_err(failed)?;
+    if is_read_only {
+        return Err(Attempt::Failed(StoreError::ReadOnly(format!(
+            "{shown}: the database is read-only (`default_transaction_read_only`)"
+        ))));
+    }
     let recorded = shared.sql("SELECT version, checksum FROM logue.migration ORDER BY version");
     if exists {
         let rows = client.query_typed(&recorded, &[]).await.map_err(failed)?;
@@ -147,21 +154,37 @@ fn missing(shown: &str, rows: &[Row]) -> Result<Vec<(i32, &'static str)>, StoreE
 }
 
 /// Refuses a server that cannot keep the promises of a store.
-async fn check(client: &Client, shown: &str) -> Result<(), StoreError> {
-    let read = |error: Error| Failure::answering(shown, error).error;
+///
+/// A database that is only read passes: what it contains is read.
+pub(super) async fn check(client: &Client, shown: &str) -> Result<(), Failure> {
+    let read = |error: Error| {
+        let failure = Failure::answering(shown, error);
+        match failure.fate {
+            // The check changes nothing.
+            Fate::Unknown => Failure {
+                fate: Fate::Undone,
+                ..failure
+            },
+            Fate::Refused | Fate::Undone => failure,
+        }
+    };
     let row = client
         .query_typed_one(
             "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
                  current_setting('server_encoding'), current_setting('synchronous_commit'),
-                 current_setting('fsync'), pg_is_in_recovery(),
-                 current_setting('transaction_read_only')",
+                 current_setting('fsync'), pg_is_in_recovery()",
             &[],
         )
         .await
         .map_err(read)?;
     let version: i64 = row.try_get(0).map_err(read)?;
     let text = |index: usize| row.try_get::<_, String>(index).map_err(read);
-    let refused = |what: String| Err(StoreError::NotAStore(format!("{shown}: {what}")));
+    let refused = |what: String| {
+        Err(Failure {
+            fate: Fate::Refused,
+            error: StoreError::NotAStore(format!("{shown}: {what}")),
+        })
+    };
     if version < OLDEST {
         return refused(format!(
             "the server is PostgreSQL {}; {} or later is needed",
@@ -176,15 +199,14 @@ async fn check(client: &Client, shown: &str) -> Result<(), StoreError> {
         ));
     }
     if row.try_get(5).map_err(read)? {
-        return Err(StoreError::ReadOnly(format!(
-            "{shown}: the server is a standby; name the primary, or all hosts of the cluster, \
-             separated by commas"
-        )));
-    }
-    if text(6)? == "on" {
-        return Err(StoreError::ReadOnly(format!(
-            "{shown}: the database is read-only (`default_transaction_read_only`)"
-        )));
+        return Err(Failure {
+            // It may be promoted.
+            fate: Fate::Undone,
+            error: StoreError::ReadOnly(format!(
+                "{shown}: the server is a standby; name the primary, or all hosts of the cluster, \
+                 separated by commas"
+            )),
+        });
     }
     for (setting, value) in [("synchronous_commit", text(3)?), ("fsync", text(4)?)] {
         if value == "off" {

@@ -26,6 +26,7 @@ mod inbox;
 mod lease;
 mod link;
 mod migration;
+mod password;
 mod payload;
 mod repair;
 mod session;
@@ -44,7 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::events::SessionChanges;
+use logue_harness::events::{ListenState, SessionChanges};
 use logue_harness::store::{
     AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult,
     InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
@@ -205,7 +206,7 @@ impl PostgresStore {
     /// The transactions that run are in it, so that it differs after each that ends.
     fn snapshot(&self) -> StoreResult<'_, u64> {
         let call = Call::new("SELECT hashtextextended(pg_current_snapshot()::text, 0) AS version");
-        self.one(Ok(call), |row| {
+        self.one(Ok(call.quick()), |row| {
             Ok(get::<i64>(row, "version")?.cast_unsigned())
         })
     }
@@ -214,6 +215,11 @@ impl PostgresStore {
     fn changes(&self, followed: &[String]) -> StoreResult<'static, SessionChanges> {
         let (feed, shared) = (Arc::clone(&self.feed), Arc::clone(&self.link.shared));
         Box::pin(self.link.run(feed.next(shared, followed.to_vec())))
+    }
+
+    /// Returns the state of the notifications.
+    fn listening(&self) -> Option<ListenState> {
+        self.feed.state()
     }
 
     /// Returns the time of a lease operation; `None` for that of the database.
@@ -337,12 +343,21 @@ impl Store for PostgresStore {
         invocation_id: &'a str,
         notes: Vec<Value>,
     ) -> StoreResult<'a, ()> {
-        let from = self.journals.length(lease, invocation_id);
-        let call = inbox::journal(lease, invocation_id, &notes, from);
-        self.one(call, move |row| {
-            let length = inbox::journalled(lease, invocation_id, row)?;
-            self.journals.set(lease, invocation_id, length);
-            Ok(())
+        Box::pin(async move {
+            // A batch of notes is known by its place, so that each follows the one before.
+            let order = self.journals.order(lease, invocation_id);
+            let _order = match &order {
+                Some(order) => Some(order.lock().await),
+                None => None,
+            };
+            let from = self.journals.length(lease, invocation_id);
+            let call = inbox::journal(lease, invocation_id, &notes, from);
+            let noted = self.one(call, |row| {
+                let length = inbox::journalled(lease, invocation_id, row)?;
+                self.journals.set(lease, invocation_id, length);
+                Ok(())
+            });
+            noted.await
         })
     }
 
@@ -595,6 +610,8 @@ struct Journal {
     epoch: u64,
     invocation: String,
     length: i64,
+    /// The order of the batches of notes.
+    order: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Journals {
@@ -609,11 +626,20 @@ impl Journals {
         is_own.then_some(journal.length)
     }
 
+    fn order(&self, lease: &Lease, invocation: &str) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        self.length(lease, invocation)?;
+        let lengths = self.lock();
+        let journal = lengths.get(&lease.session)?;
+        Some(Arc::clone(&journal.order))
+    }
+
     fn set(&self, lease: &Lease, invocation: &str, length: i64) {
+        let order = self.order(lease, invocation).unwrap_or_default();
         let journal = Journal {
             epoch: lease.epoch,
             invocation: invocation.to_owned(),
             length,
+            order,
         };
         self.lock().insert(lease.session.clone(), journal);
     }

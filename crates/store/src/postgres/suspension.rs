@@ -24,6 +24,7 @@ pub(super) fn signal(
         payload,
     })?;
     Ok(Call::new("SELECT * FROM logue.signal($1, $2, $3, $4, $5)")
+        .step()
         .bytes(id(invocation_id))
         .maybe_bytes(signal_id.map(id))
         .text(work)

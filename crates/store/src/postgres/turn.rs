@@ -57,6 +57,7 @@ pub(super) fn commit(lease: &Lease, commit: &Commit, releases: bool) -> Result<C
              $16, $17, $18, $19, $20, $21, $22, $23, $24)",
     );
     Ok(call
+        .step()
         .bytes(lease.session.as_bytes().to_vec())
         .number(count(lease.epoch))
         .bytes(lease.owner.as_bytes().to_vec())
@@ -92,6 +93,7 @@ pub(super) fn begin(
     ttl: Duration,
 ) -> Call {
     Call::new("SELECT * FROM logue.begin($1, $2, $3, $4, $5, $6)")
+        .step()
         .bytes(session.as_bytes().to_vec())
         .bytes(owner.as_bytes().to_vec())
         .bytes(id(invocation_id))

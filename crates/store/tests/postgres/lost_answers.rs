@@ -243,3 +243,57 @@ async fn a_message_without_a_key_is_not_sent_again() {
     }
     assert_eq!(store.inbox("s").await.unwrap().len(), 2);
 }
+
+/// A statement that waits in a server process until the store has sent it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_that_arrive_late_are_added_once() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let cut = Cut::new(&server);
+    let store = Arc::clone(&cut.store);
+    store.enqueue("s", entry("first", None)).await.unwrap();
+    let held = cut.lease().await;
+    store.claim_next(&held, "i1", NOW).await.unwrap().unwrap();
+    store.journal(&held, "i1", vec![json!("a")]).await.unwrap();
+    let process = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name = 'logue'";
+    let process = cut.database.query(process).unwrap().trim().to_owned();
+    signal("STOP", &process);
+    let (own, lease) = (Arc::clone(&store), held.clone());
+    let noted = tokio::spawn(async move { own.journal(&lease, "i1", vec![json!("a")]).await });
+    tokio::task::block_in_place(|| {
+        let sent = |traffic: Vec<(String, String)>| {
+            let sent = traffic
+                .iter()
+                .map(|(sent, _)| sent.matches("logue.journal(").count());
+            sent.sum::<usize>()
+        };
+        while sent(cut.relay.traffic()) < 2 {
+            std::thread::yield_now();
+        }
+        cut.relay.cut_connections();
+    });
+    noted.await.unwrap().unwrap();
+    assert_eq!(store.notes("s", "i1").await.unwrap().len(), 2);
+    store.journal(&held, "i1", vec![json!("b")]).await.unwrap();
+    signal("CONT", &process);
+    let ended = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process}");
+    while cut.database.query(&ended).unwrap().trim() != "0" {
+        std::thread::yield_now();
+    }
+    let notes = store.notes("s", "i1").await.unwrap();
+    let notes: Vec<_> = notes.into_iter().map(|note| note.note).collect();
+    assert_eq!(notes, [json!("a"), json!("a"), json!("b")]);
+    // The same note later is another one.
+    store.journal(&held, "i1", vec![json!("b")]).await.unwrap();
+    assert_eq!(store.notes("s", "i1").await.unwrap().len(), 4);
+}
+
+/// Sends a signal to a process of the server.
+fn signal(kind: &str, process: &str) {
+    let sent = std::process::Command::new("kill")
+        .args(["-s", kind, process])
+        .status();
+    assert!(sent.unwrap().success(), "{kind} {process}");
+}
