@@ -28,6 +28,7 @@ pub(crate) mod session_turn;
 pub(crate) mod settings;
 pub(crate) mod signals;
 pub(crate) mod store;
+pub(crate) mod store_log;
 pub(crate) mod stored_messages;
 pub(crate) mod suspended;
 pub(crate) mod terminal_approver;

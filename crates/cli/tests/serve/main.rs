@@ -12,6 +12,7 @@ mod collector;
 mod completions;
 mod continued;
 mod cuts;
+mod database;
 mod debug_view;
 mod documented;
 mod draining;

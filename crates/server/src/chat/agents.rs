@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
+use logue_harness::events::ListenState;
 use serde_json::{Value, json};
 
 use super::access::{Caller, TokenScope};
@@ -56,12 +57,18 @@ pub(crate) async fn health() -> &'static str {
 }
 
 /// `GET /readyz`: the store answers, and the server begins turns.
-pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Problem> {
+///
+/// A server without notifications of other nodes is ready, and says so.
+pub(crate) async fn ready(State(api): State<Api>) -> Result<String, Problem> {
     if *api.draining.borrow() {
         return Err(Problem::server_draining());
     }
-    api.store().version().await?;
-    Ok("ready\n")
+    api.readiness.check(api.store()).await?;
+    let mut text = "ready\n".to_owned();
+    if let Some(ListenState::Down(_)) = api.turns.hub.log().listening() {
+        text.push_str("no notifications: changes of other nodes are found by polling\n");
+    }
+    Ok(text)
 }
 
 /// `GET /metrics` in the text format of Prometheus.

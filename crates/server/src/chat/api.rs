@@ -13,6 +13,7 @@ use super::completions::HistoryIndex;
 use super::drain::has_ended;
 use super::limits::TurnLimits;
 use super::problem::Problem;
+use super::readiness::Readiness;
 use super::turns::{RunningTurn, Turns};
 
 /// The state of the routes.
@@ -22,6 +23,8 @@ pub(crate) struct Api {
     pub(crate) limits: Arc<TurnLimits>,
     /// The histories that requests without a session continue; `None` if they are stateless.
     pub(crate) histories: Option<Arc<HistoryIndex>>,
+    /// The last answer of the store.
+    pub(crate) readiness: Arc<Readiness>,
     /// Becomes true when the server begins no more turns.
     pub(crate) draining: watch::Receiver<bool>,
     /// Becomes true at the end of the server.

@@ -3,6 +3,7 @@
 use logue_agent::{HostError, TurnEvent, TurnStop};
 use logue_harness::BoxFuture;
 use logue_harness::chat::ChatHarness;
+use logue_harness::events::ListenState;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_message::ChatMessage;
 
@@ -112,6 +113,11 @@ pub trait ChatHost: Send + Sync {
     /// Reports a turn of this server that failed, for example in a log. It must not block.
     fn turn_failed(&self, failure: &TurnFailure<'_>) {
         let _ = failure;
+    }
+
+    /// Reports whether notifications of other nodes arrive, after each change. It must not block.
+    fn listening_changed(&self, state: &ListenState) {
+        let _ = state;
     }
 
     /// Returns messages as a text.

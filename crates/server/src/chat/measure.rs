@@ -13,8 +13,8 @@ use super::turn_span::TurnSpan;
 
 use crate::metrics::Registry;
 use crate::metrics::families::{
-    APPROVALS_WAITING, EVENT_STREAMS_OPEN, FIRST_DELTA_SECONDS, OF_AGENTS, TOKENS, TURN_SECONDS,
-    TURNS, TURNS_RUNNING,
+    APPROVALS_WAITING, EVENT_STREAMS_OPEN, FIRST_DELTA_SECONDS, LISTEN_UP, OF_AGENTS, TOKENS,
+    TURN_SECONDS, TURNS, TURNS_RUNNING,
 };
 
 /// The measures of a server of agents.
@@ -48,6 +48,11 @@ impl Measures {
         }
         self.registry.set(&TURNS_RUNNING, running);
         self.registry.to_text()
+    }
+
+    /// Notes whether notifications of other nodes arrive.
+    pub(crate) fn set_listening(&self, is_up: bool) {
+        self.registry.set(&LISTEN_UP, usize::from(is_up));
     }
 
     /// Counts the turns that wait for a decision, once for each version of the store.

@@ -28,6 +28,7 @@ mod parameters;
 mod prefix;
 pub(crate) mod problem;
 mod rate;
+mod readiness;
 pub(crate) mod remote;
 mod request_records;
 mod responses;

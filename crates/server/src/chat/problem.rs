@@ -112,6 +112,12 @@ impl Problem {
         problem
     }
 
+    /// Returns the problem of a store that does not answer or fails.
+    pub(crate) fn store_unavailable(detail: &str) -> Self {
+        let bucket = ErrorBucket::RetryableTransient;
+        Self::of_bucket(bucket, "store_unavailable", detail.to_owned())
+    }
+
     fn of_bucket(bucket: ErrorBucket, code: &str, detail: String) -> Self {
         let status = match (code, bucket) {
             ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,
@@ -167,8 +173,8 @@ impl From<&ErroredTurn> for Problem {
             problem.status = StatusCode::INTERNAL_SERVER_ERROR;
             "store_corrupt".clone_into(&mut problem.code);
         } else if turn.transient {
-            problem.status = StatusCode::SERVICE_UNAVAILABLE;
-            problem.retry_after.get_or_insert(RETRY_SECONDS);
+            // The store was away in some step of the turn, and nothing is decided.
+            problem = Self::store_unavailable("the session store is not available");
         }
         if let Some(wait) = turn.retry_after {
             problem.retry_after = Some(wait.as_secs().max(1));
@@ -179,7 +185,7 @@ impl From<&ErroredTurn> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let detail = "the session store is not available".to_owned();
+        let detail = "the session store is not available";
         match &error {
             StoreError::NotFound { .. } => Self::new(
                 StatusCode::NOT_FOUND,
@@ -202,7 +208,7 @@ impl From<StoreError> for Problem {
                 let detail = "the session store is damaged";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_corrupt", detail)
             }
-            _ => Self::of_bucket(ErrorBucket::RetryableTransient, "store_unavailable", detail),
+            _ => Self::store_unavailable(detail),
         }
     }
 }

@@ -200,6 +200,7 @@ impl ChatServer {
         let (drains, draining) = watch::channel(false);
         let api = Api {
             turns: Arc::clone(&self.turns),
+            readiness: Arc::default(),
             draining: draining.clone(),
             limits: TurnLimits::new(self.options.limits.clone()),
             histories: self.options.continues_conversations.then(Arc::default),

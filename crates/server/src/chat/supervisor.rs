@@ -62,6 +62,7 @@ impl Supervisor {
     pub(super) async fn run(self) {
         let mut seen = None;
         let mut foreign = None;
+        let mut listening = None;
         let mut missed = BTreeSet::new();
         let mut timers = Instant::now();
         let mut trim = Instant::now();
@@ -82,6 +83,13 @@ impl Supervisor {
                 tokio::time::sleep(LOOK).await;
             }
             self.log_outcomes();
+            let now = self.turns.hub.log().listening();
+            // Other reasons of one silence are not reported.
+            let kind = now.as_ref().map(std::mem::discriminant);
+            if let Some(now) = now.filter(|_| kind != listening) {
+                self.turns.host.listening_changed(&now);
+                listening = kind;
+            }
             if Instant::now() >= timers {
                 // A store that is away is tried again.
                 let own = self.clone();

@@ -8,7 +8,7 @@ use logue_agent::{TurnEvent, TurnStop};
 use logue_graph::IdSource;
 use logue_harness::Clock;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
-use logue_harness::events::{EventBatch, LogPosition};
+use logue_harness::events::{EventBatch, ListenState, LogPosition};
 use logue_harness::store::{EntryPayload, InboxEntry, StoreError};
 use logue_message::ChatMessage;
 use tokio::sync::{oneshot, watch};
@@ -208,6 +208,9 @@ impl Turns {
     pub(crate) async fn metrics(&self) -> String {
         let running = *self.running.borrow();
         let store = self.host.store();
+        if let Some(state) = self.hub.log().listening() {
+            self.measures.set_listening(state == ListenState::Up);
+        }
         self.measures.to_text(&**store, running).await
     }
 

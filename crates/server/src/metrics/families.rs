@@ -102,6 +102,10 @@ pub(crate) static APPROVALS_WAITING: Family = Family::gauge(
     "logue_approvals_waiting",
     "Turns of the store that wait for a decision.",
 );
+pub(crate) static LISTEN_UP: Family = Family::gauge(
+    "logue_store_listen_up",
+    "Whether notifications of other nodes arrive.",
+);
 pub(crate) static EVENT_STREAMS_OPEN: Family = Family::gauge(
     "logue_event_streams_open",
     "Readers of events in this process.",
@@ -138,6 +142,7 @@ pub(crate) static OF_AGENTS: &[&Family] = &[
     &FIRST_DELTA_SECONDS,
     &TOKENS,
     &APPROVALS_WAITING,
+    &LISTEN_UP,
     &EVENT_STREAMS_OPEN,
 ];
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chatmd::Tag;
 use logue_agent::{Approvals, HostError};
 use logue_harness::chat::StateCache;
+use logue_harness::events::ListenState;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
 use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
@@ -31,6 +32,7 @@ use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, TTL
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::store_failure;
+use crate::setup::store_log::print_listening;
 use crate::setup::suspended::file_of;
 use crate::telemetry;
 use crate::terminal::print_error;
@@ -351,6 +353,10 @@ impl ChatHost for ServedAgents {
 
     fn traces(&self) -> Option<&dyn TraceContexts> {
         telemetry::contexts()
+    }
+
+    fn listening_changed(&self, state: &ListenState) {
+        print_listening(state);
     }
 
     fn turn_failed(&self, failure: &TurnFailure<'_>) {

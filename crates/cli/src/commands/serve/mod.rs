@@ -28,6 +28,7 @@ use crate::memory;
 use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
 use crate::setup::store::{ids, open_logged, release_leases, store_failure, url};
+use crate::setup::store_log::LoggedStore;
 use crate::setup::token_file::TokenFile;
 use crate::telemetry;
 use crate::terminal::print_error;
@@ -67,7 +68,7 @@ pub(crate) fn serve(arguments: ServeArgs) -> Result<Exit, CliError> {
         Some(log) => log,
         None => event_log(&arguments.store, &settings)?,
     };
-    let store = opened.store;
+    let store = Arc::new(LoggedStore::new(opened.store));
     let host = Arc::new(ServedAgents::new(arguments, settings, store)?);
     run(async {
         let (listener, checked) = (bind(listen).await, host.check().await);

@@ -1,0 +1,181 @@
+//! The failures of a server's store, as lines on standard error.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use logue_harness::Timestamp;
+use logue_harness::events::ListenState;
+use logue_harness::store::{
+    BeginResult, Commit, Lease, SharedStore, Store, StoreError, StoreLayer, StoreResult,
+};
+use logue_source::escape_line;
+
+use crate::setup::store::store_failure;
+use crate::terminal::print_error;
+
+/// The time after which a failure that continues is written again.
+const AGAIN: Duration = Duration::from_secs(30);
+/// The shortest time between two different failures.
+const OTHER: Duration = Duration::from_secs(1);
+/// The time without a failure after which the store works again.
+const CALM: Duration = Duration::from_secs(3);
+
+/// A store whose failures are written to standard error, at most one each second.
+pub(crate) struct LoggedStore {
+    inner: SharedStore,
+    log: Mutex<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// The last line, and when it was written.
+    written: Option<(String, Instant)>,
+    /// The number of failures since then.
+    omitted: u64,
+    /// The first and the last failure, until the store works again.
+    failing: Option<(Instant, Instant)>,
+}
+
+impl LoggedStore {
+    /// Wraps a store.
+    pub(crate) fn new(inner: SharedStore) -> Self {
+        Self {
+            inner,
+            log: Mutex::default(),
+        }
+    }
+
+    fn note<T>(&self, result: &Result<T, StoreError>) {
+        let line = match result {
+            Ok(_) => self.lock().works(Instant::now()),
+            Err(error) => {
+                failure_line(error).and_then(|line| self.lock().fails(line, Instant::now()))
+            }
+        };
+        if let Some(line) = line {
+            print_error(&line);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Returns the line of a failure, unless it is too early for one.
+    fn fails(&mut self, line: String, now: Instant) -> Option<String> {
+        let first = self.failing.map_or(now, |(first, _)| first);
+        self.failing = Some((first, now));
+        if let Some((last, at)) = &self.written {
+            let pause = if *last == line { AGAIN } else { OTHER };
+            if now.duration_since(*at) < pause {
+                self.omitted += 1;
+                return None;
+            }
+        }
+        let omitted = std::mem::take(&mut self.omitted);
+        let text = match omitted {
+            0 => format!("{line}\n"),
+            omitted => format!("{line} ({omitted} more since the last line)\n"),
+        };
+        self.written = Some((line, now));
+        Some(text)
+    }
+
+    /// Returns the line of a store that works again.
+    fn works(&mut self, now: Instant) -> Option<String> {
+        let (first, last) = self.failing?;
+        if now.duration_since(last) < CALM {
+            return None;
+        }
+        *self = Self::default();
+        let seconds = last.duration_since(first).as_secs();
+        Some(format!("store works again: it failed for {seconds} s\n"))
+    }
+}
+
+/// Returns the line of a failure, or `None` for a refusal of a request.
+fn failure_line(error: &StoreError) -> Option<String> {
+    let is_failure = matches!(
+        error,
+        StoreError::Unavailable { .. }
+            | StoreError::NotAStore(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Newer { .. }
+            | StoreError::Damaged(_)
+    );
+    is_failure.then(|| {
+        let failure = store_failure(error);
+        format!(
+            "store failed: {}: {}",
+            failure.code,
+            escape_line(&error.to_string())
+        )
+    })
+}
+
+/// Writes whether notifications of other nodes arrive.
+pub(crate) fn print_listening(state: &ListenState) {
+    print_error(&match state {
+        ListenState::Down(reason) => format!(
+            "listen failed: {}; changes of other nodes are found by polling\n",
+            escape_line(reason)
+        ),
+        _ => "listening for notifications of other nodes\n".to_owned(),
+    });
+}
+
+impl StoreLayer for LoggedStore {
+    fn forward<'a, T: Send + 'static>(
+        &'a self,
+        operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
+    ) -> StoreResult<'a, T> {
+        let running = operation(&*self.inner);
+        Box::pin(async move {
+            let result = running.await;
+            self.note(&result);
+            result
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        invocation_id: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, BeginResult> {
+        self.forward(move |store| store.begin(session, owner, invocation_id, now, ttl))
+    }
+
+    fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        self.forward(move |store| store.commit_and_release(lease, commit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_rare_and_count_what_they_omit() {
+        let mut log = Log::default();
+        let begun = Instant::now();
+        let at = |millis| begun + Duration::from_millis(millis);
+        let failed = |log: &mut Log, line: &str, millis| log.fails(line.to_owned(), at(millis));
+        assert_eq!(failed(&mut log, "a", 0).as_deref(), Some("a\n"));
+        assert_eq!(failed(&mut log, "b", 900), None);
+        assert_eq!(failed(&mut log, "a", 2_000), None);
+        let other = failed(&mut log, "b", 2_100);
+        assert_eq!(other.as_deref(), Some("b (2 more since the last line)\n"));
+        assert_eq!(log.works(at(5_000)), None);
+        let works = log.works(at(5_100));
+        assert_eq!(
+            works.as_deref(),
+            Some("store works again: it failed for 2 s\n")
+        );
+        assert_eq!(log.works(at(9_000)), None);
+    }
+}
