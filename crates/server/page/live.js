@@ -97,7 +97,8 @@ export class LiveTurns {
         say("");
         break;
       case "tool.ended":
-        this.card(turn, event.call_id)?.finish(event.text ?? "", { ok: event.ok, milliseconds: event.milliseconds });
+        if (event.interrupted) this.card(turn, event.call_id)?.finish("interrupted", { ok: false });
+        else this.card(turn, event.call_id)?.finish(event.text ?? "", { ok: event.ok, milliseconds: event.milliseconds });
         say("Waiting for the model");
         break;
       default:

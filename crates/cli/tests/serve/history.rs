@@ -69,6 +69,9 @@ pub(crate) fn check_turn(served: &Served, folder: &Path, session: &str, events: 
     check_outcomes(events, &history);
     check_answers(events, &history);
 
+    let starts = count(events, "tool.started");
+    assert_eq!(count(events, "tool.ended"), starts, "{events:?}");
+
     // A call that had begun when the server was killed is not run again.
     let runs = std::fs::read_to_string(folder.join("runs")).unwrap_or_default();
     let result = turn[2]["content"].as_str().unwrap_or_default();

@@ -58,6 +58,52 @@ fn a_killed_server_continues_its_turn_and_its_stream() {
     assert_eq!(accepted.count(), 1, "{events:?}");
 }
 
+/// The call that ran when the server was killed has an end.
+#[test]
+fn a_call_of_a_killed_server_ends_as_interrupted() {
+    let call = Answer::text("").with_call("c1", "work", "{}");
+    let replies = vec![
+        Reply::Answer(call),
+        Reply::Answer(Answer::text("the answer")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT), ("work.sh", "sleep 60\n")]);
+    let start = || {
+        let mut command = logue(folder.path());
+        command.env("OPENAI_BASE_URL", model.base_url());
+        Served::start_with(command, &["agent.md", "--permission", "work=allow"])
+    };
+    let served = start();
+    let body = json!({"message": "go"}).to_string();
+    let mut stream = served.events("POST", "/v1/sessions/s1/send", None, &body);
+    let mut events = stream.until("tool.started");
+    served.kill();
+    let served = start();
+    let last = events.last().unwrap().id.clone();
+    let mut stream = served.events("GET", EVENTS, Some(&last), "");
+    events.extend(stream.until("turn.completed"));
+    check_numbers(&events);
+    let ends: Vec<&Event> = events
+        .iter()
+        .filter(|event| event.kind() == "tool.ended")
+        .collect();
+    let [end] = ends[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(end.data["call_id"], "c1");
+    assert_eq!(end.data["interrupted"], true);
+    assert!(end.data.get("ok").is_none(), "{end:?}");
+    assert_eq!(count(&events, "turn.recovered"), 1, "{events:?}");
+    assert!(
+        events
+            .last()
+            .unwrap()
+            .data
+            .to_string()
+            .contains("E-TOOL-CANCELLED")
+    );
+}
+
 /// A message that is delivered again, to another server, at once after the first one was killed.
 #[test]
 fn a_message_that_another_server_receives_again_continues_its_turn_and_its_stream() {

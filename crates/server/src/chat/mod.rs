@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod connections;
 mod current_tokens;
 pub(crate) mod drain;
+mod earlier_attempt;
 mod events;
 mod extract;
 pub(crate) mod guard;

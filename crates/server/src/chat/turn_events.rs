@@ -51,6 +51,17 @@ impl TurnEvents {
         self.push("turn.recovered", json!({}));
     }
 
+    /// Adds the end of a call that an ended process had begun.
+    ///
+    /// `call` is the event of its beginning.
+    pub(crate) fn interrupted(&mut self, call: Value) {
+        self.push(
+            "tool.ended",
+            json!({"call_id": call["call_id"], "name": call["name"], "interrupted": true,
+                "agent": call["agent"]}),
+        );
+    }
+
     /// Adds an event of the turn.
     pub(crate) fn event(&mut self, event: TurnEvent) {
         let (agent, event) = match event {

@@ -7,7 +7,9 @@ use logue_graph::RunEvent;
 use logue_harness::chat::ChatEvent;
 use logue_harness::events::EventBatch;
 use logue_harness::store::{Lease, StoreError};
+use serde_json::Value;
 
+use super::earlier_attempt::open_calls;
 use super::outcomes::adopt;
 use super::turn_events::TurnEvents;
 use super::turns::Turns;
@@ -33,6 +35,8 @@ struct Attempt {
     /// `None` after the log has refused its events.
     lease: Option<Lease>,
     events: TurnEvents,
+    /// Whether the outcomes of all earlier entries are logged, which its events follow.
+    is_next: bool,
 }
 
 impl<'a> TurnLog<'a> {
@@ -77,24 +81,70 @@ impl<'a> TurnLog<'a> {
     }
 
     /// Begins an attempt at a turn, after the outcomes of earlier turns.
+    ///
+    /// Earlier attempts are over, and so are the calls that they had begun.
     async fn begin(&mut self, (entry, lease): (u64, Lease), is_recovered: bool) {
         self.append().await;
         let before = self.attempt.take().map(|before| before.entry);
-        // A failure is repeated after the turn.
-        drop(match before.filter(|before| *before != entry) {
-            Some(own) => self.turns.log_own_outcome(self.session, own).await,
-            None if self.has_earlier => self.turns.log_earlier_outcomes(self.session, entry).await,
-            None => Ok(()),
-        });
+        if let Some(own) = before.filter(|before| *before != entry) {
+            // A failure is repeated below.
+            drop(self.turns.log_own_outcome(self.session, own).await);
+            self.has_earlier = true;
+        }
+        let is_next = !self.has_earlier || self.log_earlier(entry, true).await;
         let mut events = TurnEvents::new(entry);
+        let mut lease = Some(lease);
         if is_recovered || before == Some(entry) {
+            match self.open_calls(entry, lease.as_ref()).await {
+                Ok(calls) => calls.into_iter().for_each(|call| events.interrupted(call)),
+                Err(StoreError::Fenced { .. }) => lease = None,
+                // The outcome has the results.
+                Err(_) => {}
+            }
             events.recovered();
         }
         self.attempt = Some(Attempt {
             entry,
-            lease: Some(lease),
+            lease,
             events,
+            is_next,
         });
+    }
+
+    /// Returns the calls of earlier attempts without an end, after their last possible append.
+    async fn open_calls(
+        &self,
+        entry: u64,
+        lease: Option<&Lease>,
+    ) -> Result<Vec<Value>, StoreError> {
+        let Some(lease) = lease else {
+            return Ok(Vec::new());
+        };
+        // It ensures that earlier owners append nothing any more.
+        try_append(self.turns, self.session, lease, &[]).await?;
+        open_calls(self.turns.hub.log(), self.session, entry).await
+    }
+
+    /// Logs the outcomes before an entry, and returns whether all are logged.
+    async fn log_earlier(&self, entry: u64, waits: bool) -> bool {
+        let turns = self.turns;
+        let logged = if waits {
+            turns.log_earlier_outcomes(self.session, entry).await
+        } else {
+            turns.log_due_outcomes(self.session, entry).await
+        };
+        logged.unwrap_or(false)
+    }
+
+    /// Appends the last events, for which the outcomes of earlier turns are waited for.
+    pub(super) async fn finish(&mut self) {
+        if let Some(attempt) = self.attempt.as_ref().filter(|attempt| !attempt.is_next) {
+            let is_next = self.log_earlier(attempt.entry, true).await;
+            if let Some(attempt) = &mut self.attempt {
+                attempt.is_next = is_next;
+            }
+        }
+        self.append().await;
     }
 
     /// Returns the entry that this process has run last, unless another owner continues it.
@@ -113,6 +163,12 @@ impl<'a> TurnLog<'a> {
 
     /// Appends the events since the last call. What cannot be logged is tried again with later events.
     pub(super) async fn append(&mut self) {
+        if let Some(attempt) = self.attempt.as_ref().filter(|attempt| !attempt.is_next) {
+            let is_next = self.log_earlier(attempt.entry, false).await;
+            if let Some(attempt) = &mut self.attempt {
+                attempt.is_next = is_next;
+            }
+        }
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -120,6 +176,10 @@ impl<'a> TurnLog<'a> {
         let Some(lease) = attempt.lease.as_ref().filter(|_| !batch.is_empty()) else {
             return;
         };
+        if !attempt.is_next {
+            attempt.events.put_back(batch);
+            return;
+        }
         match try_append(self.turns, self.session, lease, &batch).await {
             Ok(()) => {}
             // Another owner continues the turn, or its outcome is logged.

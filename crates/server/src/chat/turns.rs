@@ -315,7 +315,7 @@ impl Turns {
                 }
             }
             if let Some(log) = &mut turn_log {
-                log.append().await;
+                log.finish().await;
             }
             (outcome, turn_log.and_then(|log| log.last_entry()))
         };
@@ -352,19 +352,32 @@ impl Turns {
 
     /// Appends the outcome of an entry whose events this process has appended, after earlier ones.
     pub(super) async fn log_own_outcome(&self, session: &str, own: u64) -> Result<(), StoreError> {
-        self.log_outcomes_until(session, own, Some(own)).await
+        let logged = self.log_outcomes_until(session, own, Some(own)).await;
+        logged.map(drop)
     }
 
-    /// Waits until the outcomes before an entry are logged.
+    /// Waits until the outcomes before an entry are logged, and returns whether they are.
     ///
     /// Appends those that their own processes do not log in time.
     pub(super) async fn log_earlier_outcomes(
         &self,
         session: &str,
         entry: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let last = entry.saturating_sub(1);
         self.log_outcomes_until(session, last, None).await
+    }
+
+    /// Appends the outcomes before an entry whose own processes had their time, without waiting.
+    ///
+    /// Returns whether all are logged.
+    pub(super) async fn log_due_outcomes(
+        &self,
+        session: &str,
+        entry: u64,
+    ) -> Result<bool, StoreError> {
+        let is_complete = self.log_outcomes_with(session, None).await?;
+        Ok(is_complete || self.hub.position(session).await?.settled + 1 >= entry)
     }
 
     async fn log_outcomes_until(
@@ -372,13 +385,16 @@ impl Turns {
         session: &str,
         last: u64,
         own: Option<u64>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let end = Instant::now() + 2 * OWNER_FIRST;
         loop {
+            if self.hub.position(session).await?.settled >= last {
+                return Ok(true);
+            }
             let is_complete = self.log_outcomes_with(session, own).await?;
             let is_logged = is_complete || self.hub.position(session).await?.settled >= last;
             if is_logged || Instant::now() >= end {
-                return Ok(());
+                return Ok(is_logged);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -395,9 +411,17 @@ impl Turns {
         origin: &TurnOrigin,
     ) -> Option<LoggedAcceptance> {
         let own = acceptance(entry, origin.message.as_ref());
+        let mut has_looked = false;
         loop {
             let position = self.hub.position(session).await.ok()?;
             let has_earlier = position.settled + 1 < entry;
+            if has_earlier && entry > position.accepted && !has_looked {
+                // The turns that ended before this message was accepted end before it in the log.
+                has_looked = true;
+                // A failure is that of the append below.
+                drop(self.log_earlier_outcomes(session, entry).await);
+                continue;
+            }
             if entry <= position.accepted {
                 return Some(LoggedAcceptance {
                     after: None,

@@ -97,6 +97,46 @@ fn a_message_whose_server_ended_before_it_logged_is_in_the_events() {
     }
 }
 
+/// The log refuses the ends of turns.
+const NO_ENDS: Mutation = Mutation {
+    name: "ends of turns",
+    functions: &["log_append"],
+    changes: &[(
+        "LOOP\n",
+        "IF p_moves AND p_cursor > p_was_cursor THEN RAISE EXCEPTION 'no end'; END IF; LOOP\n",
+    )],
+};
+
+#[test]
+fn a_turn_ends_in_the_log_before_the_next_one_begins() {
+    let Some(mut cluster) = two_servers(seed()) else {
+        return;
+    };
+    let definition = "select pg_get_functiondef(oid) from pg_proc
+        where pronamespace = 'logue'::regnamespace and proname = 'log_append'";
+    let whole = cluster.database.query(definition).unwrap();
+    let addresses = cluster.addresses();
+    let (first, second) = (addresses[0].as_str(), addresses[1].as_str());
+    assert_eq!(send(first, "s", ("k0", "say 0")).unwrap().status, 200);
+    let after = last_event(second, "s");
+    NO_ENDS.apply(&cluster.database).unwrap();
+    drop(send(first, "s", ("k1", "say 1")));
+    let settled = "select cursor from logue.session where id = 's'";
+    wait_until(&cluster, settled, "2");
+    cluster.nodes[0].kill().unwrap();
+    cluster.database.query(&whole).unwrap();
+    assert_eq!(send(second, "s", ("k2", "say 2")).unwrap().status, 200);
+    let mut listener = Listener::follow(second, "s", &after);
+    assert!(listener.wait_for("turn.completed"));
+    assert!(listener.wait_for("turn.completed"));
+    let turns = listener.events.iter().map(|event| {
+        let data: serde_json::Value = serde_json::from_str(&event.data).unwrap();
+        data["turn"].as_u64().unwrap()
+    });
+    let turns: Vec<u64> = turns.collect();
+    assert!(turns.is_sorted(), "{:?}", listener.events);
+}
+
 /// Connections that became silent do not delay the recovery by another server.
 #[test]
 fn silent_connections_do_not_stop_recovery() {
@@ -110,7 +150,7 @@ fn silent_connections_do_not_stop_recovery() {
         cluster.relays[1].silence();
         cluster.relays[1].restore();
         cluster.nodes[0].kill().unwrap();
-        // The lease of 10 s ends first; a statement on a silent connection waits for 30 s.
+        // The lease of 10 s ends first; a statement on a silent connection waits for 8 s.
         let is_recovered = cluster.held.wait(1, std::time::Duration::from_secs(25));
         assert!(is_recovered, "{}", cluster.nodes[1].log());
         cluster.held.release(1);
@@ -118,4 +158,39 @@ fn silent_connections_do_not_stop_recovery() {
     });
     let again = send(&addresses[1], "s", ("k1", "hold 1")).unwrap();
     assert_eq!(again.status, 200, "{again:?}");
+}
+
+/// The steps of turns that wait on silent connections are sent again on others.
+#[test]
+fn silent_connections_delay_running_turns_for_seconds() {
+    let Some(cluster) = two_servers(seed()) else {
+        return;
+    };
+    /// Less than the 30 s after which a statement over many rows is given up.
+    const DELAY: std::time::Duration = std::time::Duration::from_secs(20);
+    let address = cluster.addresses()[0].clone();
+    let line = |session: usize| format!("/v1/sessions/s{session}/send");
+    std::thread::scope(|threads| {
+        let sends: Vec<_> = (0..4)
+            .map(|session| {
+                let (path, address) = (line(session), &address);
+                threads.spawn(move || {
+                    let body = format!("{{\"message\": \"hold {session}\"}}");
+                    cluster::request(address, ("POST", &path), &[], &body, DELAY)
+                })
+            })
+            .collect();
+        for request in 0..4 {
+            assert!(cluster.held.wait(request, PATIENCE));
+        }
+        cluster.relays[0].silence();
+        cluster.relays[0].restore();
+        for request in 0..4 {
+            cluster.held.release(request);
+        }
+        for send in sends {
+            let answer = send.join().unwrap().unwrap();
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    });
 }

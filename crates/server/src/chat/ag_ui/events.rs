@@ -74,7 +74,8 @@ impl TurnMapping {
             }
             "answer.withdrawn" => self.withdraw(text("reason"), sent),
             "turn.recovered" => self.withdraw("recovered", sent),
-            "tool.ended" if event.get("agent").is_none() => {
+            // The result of an interrupted call is in the outcome.
+            "tool.ended" if event.get("agent").is_none() && event.get("interrupted").is_none() => {
                 self.result(text("call_id"), text("text"), sent);
             }
             // Events between are missing.

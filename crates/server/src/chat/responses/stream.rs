@@ -99,6 +99,8 @@ impl ResponseEvents {
             "tool.started" if !is_of_agent => {
                 self.begin_call(text("call_id"), text("name"), text("arguments"));
             }
+            // The result of an interrupted call is in the outcome.
+            "tool.ended" if event.get("interrupted").is_some() => {}
             "tool.ended" if !is_of_agent => self.end_call(text("call_id"), text("text")),
             _ => {}
         }

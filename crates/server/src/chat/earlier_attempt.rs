@@ -1,0 +1,81 @@
+//! The calls that earlier attempts at a turn left without an end in the log.
+
+use logue_harness::events::EventLog;
+use logue_harness::store::StoreError;
+use serde_json::Value;
+
+use super::turn_events::event_kind;
+
+/// The number of events that are read at once.
+const PAGE: usize = 256;
+
+/// Returns the beginnings of calls of an entry whose ends the log does not have.
+///
+/// # Errors
+/// Returns an error if the log cannot be read.
+pub(super) async fn open_calls(
+    log: &dyn EventLog,
+    session: &str,
+    entry: u64,
+) -> Result<Vec<Value>, StoreError> {
+    let mut open = Vec::new();
+    let before = entry.saturating_sub(1);
+    let Some(first) = log.first_after_entry(session, before).await? else {
+        return Ok(open);
+    };
+    let mut after = first.saturating_sub(1);
+    loop {
+        let page = log.since(session, after, PAGE).await?;
+        let Some(last) = page.events.last() else {
+            return Ok(open);
+        };
+        after = last.seq;
+        for event in page.events.iter().filter(|event| event.entry == entry) {
+            note_call(&mut open, &event.text);
+        }
+    }
+}
+
+/// Adds the beginning of a call, or removes it at its end.
+fn note_call(open: &mut Vec<Value>, text: &str) {
+    let kind = event_kind(text);
+    if !matches!(kind, "tool.started" | "tool.ended") {
+        return;
+    }
+    let Ok(event) = serde_json::from_str::<Value>(text) else {
+        return;
+    };
+    if kind == "tool.started" {
+        open.push(event);
+        return;
+    }
+    // Agents that a call runs have calls of their own.
+    let is_same =
+        |open: &Value| open["call_id"] == event["call_id"] && open["agent"] == event["agent"];
+    if let Some(place) = open.iter().position(is_same) {
+        open.remove(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::note_call;
+
+    #[test]
+    fn open_calls_are_those_without_an_end() {
+        let piece = r#"{"type":"answer.delta","turn":1,"text":"a"}"#;
+        let started = r#"{"type":"tool.started","turn":1,"call_id":"c"}"#;
+        let of_agent = r#"{"type":"tool.started","turn":1,"call_id":"c","agent":{"src":"a"}}"#;
+        let ended = r#"{"type":"tool.ended","turn":1,"call_id":"c"}"#;
+        let open = |events: &[&str]| {
+            let mut open = Vec::new();
+            for event in events {
+                note_call(&mut open, event);
+            }
+            open.len()
+        };
+        assert_eq!(open(&[piece, started]), 1);
+        assert_eq!(open(&[started, of_agent, ended]), 1);
+        assert_eq!(open(&[started, ended, piece]), 0);
+    }
+}
