@@ -27,6 +27,7 @@ mod history;
 mod hostile;
 mod interface;
 mod kept_responses;
+mod keyed_completions;
 mod killed;
 mod limits;
 mod merged;

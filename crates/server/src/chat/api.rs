@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::access::{Caller, TokenScope};
-use super::completions::HistoryIndex;
+use super::completions::{HistoryIndex, KeptAnswers};
 use super::drain::has_ended;
 use super::limits::TurnLimits;
 use super::problem::Problem;
@@ -25,6 +25,8 @@ pub(crate) struct Api {
     pub(crate) histories: Option<Arc<HistoryIndex>>,
     /// The last answer of the store.
     pub(crate) readiness: Arc<Readiness>,
+    /// The answers of stateless requests with an idempotency key.
+    pub(crate) kept_answers: Arc<KeptAnswers>,
     /// Becomes true when the server begins no more turns.
     pub(crate) draining: watch::Receiver<bool>,
     /// Becomes true at the end of the server.

@@ -76,6 +76,13 @@ impl Problem {
         problem.with_help("send the request again, to the next server")
     }
 
+    /// Returns the problem of an idempotency key that belongs to another body.
+    pub(crate) fn key_reused(key: &str) -> Self {
+        let detail = format!("the key `{key}` belongs to a request with another body");
+        Self::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
+            .with_help("use another key for another request")
+    }
+
     pub(crate) fn unknown_session(session: &str) -> Self {
         let detail = format!("session `{session}` not found");
         Self::new(StatusCode::NOT_FOUND, "session_not_found", detail)

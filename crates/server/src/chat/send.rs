@@ -250,6 +250,29 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
     }
 }
 
+/// Returns the position before the events of a turn; `None` if they are lost.
+pub(crate) async fn before_turn(
+    api: &Api,
+    session: &str,
+    turn: &RunningTurn,
+) -> Result<Option<EventId>, Problem> {
+    let Some(entry) = turn.entry else {
+        return Ok(None);
+    };
+    if let Some(after) = turn.accepted_after {
+        return Ok(Some(after));
+    }
+    let log = api.turns.hub.log();
+    let position = log.position(session).await?;
+    // A message that was delivered before has its events in the log, or only its outcome.
+    let first = log.first_after_entry(session, entry - 1).await?;
+    let is_logged = first.is_some() || position.has_begun() && position.settled < entry;
+    Ok(is_logged.then(|| {
+        let after = first.map_or(turn.after.seq, |first| first - 1);
+        EventId::of(position).at(after)
+    }))
+}
+
 /// Answers with the events of a turn, or with its outcome.
 pub(crate) async fn respond(
     api: &Api,
@@ -257,30 +280,18 @@ pub(crate) async fn respond(
     headers: &HeaderMap,
     turn: RunningTurn,
 ) -> Result<Response, Problem> {
-    if let (true, Some(entry)) = (accepts_events(headers), turn.entry) {
-        let reader = |after| {
-            let scope = EventScope::Turn(entry);
-            EventReader::new(
-                api.turns.clone(),
-                session,
-                after,
-                scope,
-                api.shutdown.clone(),
-            )
-        };
-        if let Some(after) = turn.accepted_after {
-            return Ok(reader(after).into_response());
-        }
-        let log = api.turns.hub.log();
-        let position = log.position(session).await?;
-        // A message that was delivered before has its events in the log, or only its outcome.
-        let first = log.first_after_entry(session, entry - 1).await?;
-        let is_logged = first.is_some() || position.has_begun() && position.settled < entry;
-        if is_logged {
-            let after = first.map_or(turn.after.seq, |first| first - 1);
-            let after = EventId::of(position).at(after);
-            return Ok(reader(after).into_response());
-        }
+    if accepts_events(headers)
+        && let Some(entry) = turn.entry
+        && let Some(after) = before_turn(api, session, &turn).await?
+    {
+        let reader = EventReader::new(
+            api.turns.clone(),
+            session,
+            after,
+            EventScope::Turn(entry),
+            api.shutdown.clone(),
+        );
+        return Ok(reader.into_response());
     }
     let entry = turn.entry;
     let Some(outcome) = api.outcome(turn).await else {

@@ -203,6 +203,7 @@ impl ChatServer {
             readiness: Arc::default(),
             draining: draining.clone(),
             limits: TurnLimits::new(self.options.limits.clone()),
+            kept_answers: Arc::default(),
             histories: self.options.continues_conversations.then(Arc::default),
             shutdown: shutdown.clone(),
             has_debug_view: self.options.debug_view,

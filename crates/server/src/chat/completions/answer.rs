@@ -17,40 +17,19 @@ use tracing::Instrument as _;
 
 use super::error::error_json;
 use super::exchanges::SEPARATOR;
+use super::parts::{AnswerEnd, Part};
 use crate::chat::api::Api;
 use crate::chat::drain::has_ended;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
-use crate::chat::sse::{EventReader, EventScope, padding, set_stream_headers};
+use crate::chat::sse::{EventId, EventReader, EventScope, padding, set_stream_headers};
 use crate::chat::turns::RunningTurn;
 use crate::chat::visible::visible_message;
 
 /// The longest silence of a stream.
 const PING: Duration = Duration::from_secs(8);
-
-/// A part of an answer.
-enum Part {
-    /// Visible text.
-    Text(String),
-    /// The answer of another request to the model follows.
-    Next,
-    /// The end.
-    End(Result<AnswerEnd, Problem>),
-}
-
-/// The end of an answer.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AnswerEnd {
-    /// The whole visible text.
-    pub(crate) text: String,
-    /// `stop`, `length` or `content_filter`.
-    finish: &'static str,
-    usage: Option<Value>,
-    /// The signal for which the turn waits.
-    pub(crate) signal_id: Option<String>,
-}
 
 /// An answer as it arrives.
 pub(crate) struct AnswerStream {
@@ -118,20 +97,32 @@ impl AnswerStream {
         Self { parts }
     }
 
+    /// Returns the answer whose parts are received.
+    pub(super) const fn of_parts(parts: mpsc::Receiver<Part>) -> Self {
+        Self { parts }
+    }
+
+    /// Waits for the next part; `None` after the end.
+    pub(super) async fn next(&mut self) -> Option<Part> {
+        self.parts.recv().await
+    }
+
     /// Returns the answer of a session's turn, which continues when its client leaves.
+    ///
+    /// Without a position, the answer has no pieces.
     pub(crate) fn of_session(
         api: &Api,
         session: &str,
-        turn: RunningTurn,
+        (turn, after): (RunningTurn, Option<EventId>),
         parameters: TurnParameters,
     ) -> Self {
         let (sender, parts) = mpsc::channel(64);
         let api = api.clone();
-        let reader = turn.entry.map(|entry| {
+        let reader = turn.entry.zip(after).map(|(entry, after)| {
             EventReader::new(
                 api.turns.clone(),
                 session,
-                turn.after,
+                after,
                 EventScope::Turn(entry),
                 api.shutdown.clone(),
             )

@@ -9,7 +9,9 @@ mod answer;
 mod error;
 mod exchanges;
 mod history_index;
+mod kept_answers;
 mod messages;
+mod parts;
 mod request;
 mod sessions;
 
@@ -19,24 +21,29 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use self::answer::{Answer, AnswerStream};
 pub(crate) use self::error::{OpenAiError, error_json};
 pub(crate) use self::history_index::HistoryIndex;
+pub(crate) use self::kept_answers::KeptAnswers;
 pub(crate) use self::messages::image;
 use self::request::CompletionRequest;
 pub(crate) use self::sessions::create_seeded;
-use self::sessions::{Place, RequestedTurn, matched, named, stateless};
+use self::sessions::{Place, RequestedTurn, kept, matched, named, repeated, stateless};
 use crate::chat::access::{Caller, TokenScope};
-use crate::chat::api::{Api, require};
+use crate::chat::api::{Api, body, require};
 use crate::chat::extract::{PathOf, single};
 use crate::chat::problem::Problem;
-use crate::chat::send::unknown_agent;
+use crate::chat::responses::{Claim, body_digest};
+use crate::chat::send::{idempotency_key, unknown_agent};
 
 /// The header that names the session of a conversation.
 const SESSION: &str = "x-logue-session";
 /// The header that states how a request continued its session.
 const CONVERSATION: &str = "x-logue-conversation";
+/// The name of this API in claims of idempotency keys.
+const CLAIMED: &str = "chat.completions";
 /// The header that names the signal for which a turn waits.
 const SIGNAL: &str = "x-logue-signal";
 
@@ -88,23 +95,53 @@ pub(crate) async fn create(
         Some("") => return Err(Problem::invalid(format!("invalid header `{SESSION}`")).into()),
         name => name.map(str::to_owned),
     };
-    let turn = RequestedTurn {
-        api: &api,
-        caller: &caller,
-        agent: &request.model,
-        message: request.conversation.message,
-        parameters: request.parameters,
+    let is_stateless = session.is_none() && api.histories.is_none();
+    let key = idempotency_key(&headers)?;
+    let body = json!({"session": session, "body": body::<Value>(&bytes)?});
+    let claim = match &key {
+        Some(key) if !is_stateless => {
+            let name = (Some(CLAIMED), key.as_str());
+            Some(Claim::take(&api, &caller, name, &body).await?)
+        }
+        _ => None,
     };
-    let earlier = request.conversation.earlier;
-    let (stream, place) = match (session, &api.histories) {
-        (None, None) => (stateless(turn, &earlier).await?, Place::default()),
-        (None, Some(index)) => matched(turn, index, earlier).await?,
-        (Some(session), _) => named(turn, &session, earlier).await?,
-    };
-    let answer = Answer {
+    let mut answer = Answer {
         id: format!("chatcmpl-{}", api.turns.ids.new_id()),
         created: api.turns.clock.now().0 / 1_000,
         model: request.model,
+    };
+    let mut known = None;
+    if let Some(claim) = &claim {
+        // The same request has the same answer.
+        let digits = claim.session.rsplit('-').next().unwrap_or_default();
+        answer.id = format!("chatcmpl-{}", digits.get(..32).unwrap_or(digits));
+        answer.created = claim.created_at.0 / 1_000;
+        known.clone_from(&claim.place);
+    }
+    let agent = answer.model.clone();
+    let turn = RequestedTurn {
+        api: &api,
+        caller: &caller,
+        agent: &agent,
+        message: request.conversation.message,
+        parameters: request.parameters,
+        claim: Mutex::new(claim),
+    };
+    let earlier = request.conversation.earlier;
+    let (stream, place) = match (known, session, &api.histories) {
+        (Some(known), ..) => repeated(turn, known).await?,
+        (None, Some(session), _) => named(turn, &session, earlier).await?,
+        (None, None, Some(index)) => matched(turn, index, earlier).await?,
+        (None, None, None) => {
+            let stream = match key {
+                None => stateless(turn, &earlier).await?,
+                Some(key) => {
+                    let key = (key, body_digest(&body));
+                    kept(turn, &earlier, key, &mut answer).await?
+                }
+            };
+            (stream, Place::default())
+        }
     };
     let mut response = if request.is_stream {
         answer.into_stream(stream, request.has_usage)

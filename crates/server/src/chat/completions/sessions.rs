@@ -6,10 +6,12 @@ use axum::http::StatusCode;
 use logue_harness::chat::{BranchPoint, BusyPolicy, ChatTurnOutcome, SendOptions, fork_session};
 use logue_harness::store::{MemoryStore, SessionFork, SessionInfo, SharedStore};
 use logue_message::{ChatMessage, Role};
+use tokio::sync::Mutex;
 
-use super::answer::AnswerStream;
+use super::answer::{Answer, AnswerStream};
 use super::exchanges::{Exchange, exchanges};
 use super::history_index::{HistoryIndex, history};
+use super::parts::Part;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::limits::TurnPermit;
@@ -17,6 +19,8 @@ use crate::chat::measure::TurnMeter;
 use crate::chat::owner::{is_owner, owner_of, record_owner};
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
+use crate::chat::responses::{Claim, ClaimedPlace};
+use crate::chat::send::{before_turn, permit};
 use crate::chat::session_id::check_new_session;
 use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::{RunningTurn, TurnOrigin};
@@ -95,6 +99,34 @@ pub(crate) async fn stateless(
     ))
 }
 
+/// Runs a stateless turn whose answer is kept, or returns that of an equal request.
+///
+/// # Errors
+/// Returns a problem if the key belongs to another body.
+pub(crate) async fn kept(
+    turn: RequestedTurn<'_>,
+    earlier: &[ChatMessage],
+    (key, digest): (String, String),
+    answer: &mut Answer,
+) -> Result<AnswerStream, Problem> {
+    let name = (turn.caller.token_hash.clone(), key);
+    let own = (digest, answer.id.clone(), answer.created);
+    let (known, running) = turn.api.kept_answers.claim(name, own)?;
+    answer.id.clone_from(&known.id);
+    answer.created = known.created;
+    if let Some(running) = running {
+        match stateless(turn, earlier).await {
+            Ok(mut stream) => drop(tokio::spawn(async move {
+                while let Some(part) = stream.next().await {
+                    running.push(part);
+                }
+            })),
+            Err(problem) => running.push(Part::End(Err(problem))),
+        }
+    }
+    Ok(AnswerStream::of_parts(known.parts()))
+}
+
 /// Runs a turn of a named session, or of a copy if earlier messages differ.
 ///
 /// # Errors
@@ -131,9 +163,8 @@ pub(crate) async fn named(
     // The client leaves the conversation to the session.
     if earlier.is_empty() {
         let permit = turn.permit()?;
-        let sent = turn.send(session, None, SendOptions::new(), permit);
-        let (running, _) = sent.await?;
-        return Ok(turn.answer(running, Place::new(session, "appended")));
+        let sent = turn.send((session, None, "appended"), SendOptions::new(), permit);
+        return Ok(turn.answer(sent.await?));
     }
     let chat = api.turns.host.chat(session, None).await?;
     let earlier = earlier.into_iter();
@@ -176,6 +207,44 @@ pub(crate) async fn matched(
     turn.continued(&found, &earlier).await
 }
 
+/// Returns the answer of a request that was sent before under its key.
+///
+/// # Errors
+/// Returns a problem if its session was removed.
+pub(crate) async fn repeated(
+    turn: RequestedTurn<'_>,
+    place: ClaimedPlace,
+) -> Result<(AnswerStream, Place), Problem> {
+    let (api, caller, session) = (turn.api, turn.caller, place.session.as_str());
+    let is_known = api.known_session(caller, session).await?.is_some();
+    if !is_known && place.entry.is_some() {
+        return Err(Problem::unknown_session(session));
+    }
+    let key = Some(place.key.as_str());
+    let permit = permit(api, caller, turn.agent, (session, key)).await?;
+    let named = (!is_known).then_some(turn.agent);
+    let parameters = turn.parameters.clone();
+    let chat = api.turns.host.chat_with(session, named, parameters).await?;
+    if !is_known {
+        record_owner(api, caller, session).await?;
+    }
+    let message = chat.chat.redacted(turn.message.clone());
+    let origin = TurnOrigin::message(message.clone()).with_permit(permit);
+    let options = SendOptions::new().with_idempotency_key(&place.key);
+    let own = session.to_owned();
+    let running = api.turns.start(session, chat, origin, move |chat| {
+        chat.chat.send_streaming_with(&own, message, options)
+    });
+    let running = running.await?;
+    // The answer is sent from its beginning.
+    let after = before_turn(api, session, &running).await?;
+    let words = ["created", "appended", "forked"].into_iter();
+    let how = words.rev().find(|word| place.how.as_deref() == Some(*word));
+    let place = Place::new(session, how.unwrap_or("appended"));
+    let stream = AnswerStream::of_session(api, session, (running, after), turn.parameters);
+    Ok((stream, place))
+}
+
 /// The turn that a request asks for.
 pub(crate) struct RequestedTurn<'r> {
     pub(crate) api: &'r Api,
@@ -183,6 +252,8 @@ pub(crate) struct RequestedTurn<'r> {
     pub(crate) agent: &'r str,
     pub(crate) message: ChatMessage,
     pub(crate) parameters: TurnParameters,
+    /// The claim of its idempotency key, until the message is accepted.
+    pub(crate) claim: Mutex<Option<Claim>>,
 }
 
 impl RequestedTurn<'_> {
@@ -221,11 +292,12 @@ impl RequestedTurn<'_> {
         for one in found.iter().filter(|one| one.is_whole) {
             let session = &one.info.session;
             let only = SendOptions::new().with_only_after(one.info.cursor);
-            let (running, _) = self.send(session, None, only, self.permit()?).await?;
-            if running.entry.is_some() {
-                return Ok(self.answer(running, Place::new(session, "appended")));
+            let place = (session.as_str(), None, "appended");
+            let sent = self.send(place, only, self.permit()?).await?;
+            if sent.0.entry.is_some() {
+                return Ok(self.answer(sent));
             }
-            match running.outcome().await {
+            match sent.0.outcome().await {
                 Some(ChatTurnOutcome::Errored(turn)) if turn.error_category == "session_busy" => {}
                 Some(ChatTurnOutcome::Errored(turn)) => return Err((&turn).into()),
                 _ => return Err(Problem::server_ends()),
@@ -242,9 +314,8 @@ impl RequestedTurn<'_> {
         let source = &source.info.session;
         fork_session(&**api.store(), source, &into, point, None, now).await?;
         record_owner(api, self.caller, &into).await?;
-        let sent = self.send(&into, None, SendOptions::new(), permit);
-        let (running, _) = sent.await?;
-        Ok(self.answer(running, Place::new(&into, "forked")))
+        let sent = self.send((&into, None, "forked"), SendOptions::new(), permit);
+        Ok(self.answer(sent.await?))
     }
 
     /// Runs the turn in a new session without earlier messages.
@@ -257,10 +328,8 @@ impl RequestedTurn<'_> {
     ) -> Result<(AnswerStream, Place), Problem> {
         let permit = self.permit()?;
         let named = Some(self.agent);
-        let sent = self.send(session, named, SendOptions::new(), permit);
-        let (running, begins) = sent.await?;
-        let how = if begins { how } else { "appended" };
-        Ok(self.answer(running, Place::new(session, how)))
+        let sent = self.send((session, named, how), SendOptions::new(), permit);
+        Ok(self.answer(sent.await?))
     }
 
     /// Runs the turn in a new session that begins with these messages.
@@ -276,21 +345,19 @@ impl RequestedTurn<'_> {
         let permit = self.permit()?;
         create_seeded(self.api, self.agent, session, earlier).await?;
         record_owner(self.api, self.caller, session).await?;
-        let sent = self.send(session, None, SendOptions::new(), permit);
-        let (running, _) = sent.await?;
-        Ok(self.answer(running, Place::new(session, how)))
+        let sent = self.send((session, None, how), SendOptions::new(), permit);
+        Ok(self.answer(sent.await?))
     }
 
     /// Sends the message; `named` is the agent of a session that does not exist yet.
     ///
-    /// Returns the turn, and whether it begins the session.
+    /// `how` is a word of [`Place::how`], unless another request creates the session.
     async fn send(
         &self,
-        session: &str,
-        named: Option<&str>,
+        (session, named, how): (&str, Option<&str>, &'static str),
         mut options: SendOptions,
         permit: TurnPermit,
-    ) -> Result<(RunningTurn, bool), Problem> {
+    ) -> Result<(RunningTurn, Place), Problem> {
         let parameters = self.parameters.clone();
         if !parameters.is_empty() {
             // A turn that waits could be run by another request, without these parameters.
@@ -301,24 +368,45 @@ impl RequestedTurn<'_> {
         if named.is_some() {
             record_owner(self.api, self.caller, session).await?;
         }
-        let begins = chat.begins;
+        let is_created_by_other = named.is_some() && !chat.begins;
+        let how = if is_created_by_other { "appended" } else { how };
+        let mut claim = self.claim.lock().await;
+        if let Some(claim) = &mut *claim {
+            let key = self.api.turns.ids.new_id();
+            options = options.with_idempotency_key(&key);
+            let place = ClaimedPlace {
+                session: session.to_owned(),
+                key,
+                how: Some(how.to_owned()),
+                entry: None,
+            };
+            claim.record(self.api, place).await?;
+        }
         let message = chat.chat.redacted(self.message.clone());
         let origin = TurnOrigin::message(message.clone()).with_permit(permit);
         let id = session.to_owned();
         let turn = self.api.turns.start(session, chat, origin, move |chat| {
             chat.chat.send_streaming_with(&id, message, options)
         });
-        Ok((turn.await?, begins))
+        let running = turn.await?;
+        if let Some(entry) = running.entry
+            && let Some(mut claim) = claim.take()
+        {
+            claim.accepted(self.api, session, entry).await?;
+        }
+        Ok((running, Place::new(session, how)))
     }
 
     fn permit(&self) -> Result<TurnPermit, Problem> {
         self.api.limits.permit(self.caller, self.agent)
     }
 
-    fn answer(&self, running: RunningTurn, place: Place) -> (AnswerStream, Place) {
+    fn answer(&self, (running, place): (RunningTurn, Place)) -> (AnswerStream, Place) {
         let session = place.session.as_deref().unwrap_or_default();
         let parameters = self.parameters.clone();
-        let stream = AnswerStream::of_session(self.api, session, running, parameters);
+        let after = running.after;
+        let turn = (running, Some(after));
+        let stream = AnswerStream::of_session(self.api, session, turn, parameters);
         (stream, place)
     }
 }

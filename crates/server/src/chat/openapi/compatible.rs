@@ -59,6 +59,12 @@ pub(super) fn operations() -> Vec<Operation> {
             "The session that contains the conversation; without it the request is stateless, \
              or continues the session with its history.",
         )
+        .header(
+            "Idempotency-Key",
+            &json!({"type": "string", "minLength": 1, "maxLength": 255}),
+            "The same request under the same key gets the first answer; a stateless one for 10 \
+             minutes after its end, from the same process.",
+        )
         .body(
             &json!({"$ref": "#/components/schemas/ChatCompletionRequest"}),
             true,

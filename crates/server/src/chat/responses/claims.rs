@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use logue_harness::Timestamp;
 use logue_harness::store::{SessionFork, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,47 +26,60 @@ const STEPS: usize = 50;
 const STEP: Duration = Duration::from_millis(100);
 
 /// The claim of a key.
-pub(super) struct Claim {
-    session: String,
+pub(crate) struct Claim {
+    pub(crate) session: String,
+    /// The time of the first request.
+    pub(crate) created_at: Timestamp,
     /// The entry of the request, as soon as it is recorded.
-    pub(super) place: Option<ClaimedPlace>,
+    pub(crate) place: Option<ClaimedPlace>,
     /// Held until the message is accepted.
     _lock: OwnedMutexGuard<()>,
 }
 
 /// The session and the key of an entry.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct ClaimedPlace {
-    pub(super) session: String,
-    pub(super) key: String,
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct ClaimedPlace {
+    pub(crate) session: String,
+    pub(crate) key: String,
+    /// The word for how the request continued its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) how: Option<String>,
     /// The entry, as soon as the session contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) entry: Option<u64>,
+    pub(crate) entry: Option<u64>,
 }
 
 impl Claim {
     /// Claims a key for a request, or finds its earlier request.
     ///
+    /// Keys of different APIs are different ones; Responses have no name here.
+    ///
     /// # Errors
     /// Returns a problem if the key belongs to another body, or the store fails.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         api: &Api,
         caller: &Caller,
-        key: &str,
+        (api_name, key): (Option<&str>, &str),
         body: &Value,
     ) -> Result<Self, Problem> {
         let owner = caller.token_hash.as_deref().unwrap_or_default();
-        let named = json!([owner, key]).to_string();
+        let named = match api_name {
+            None => json!([owner, key]),
+            Some(api_name) => json!([owner, key, api_name]),
+        };
+        let named = named.to_string();
         let session = format!("idempotency-{:x}", Sha256::digest(named));
         let digest = json!(body_digest(body));
         let lock = api.turns.locks.lock(&session).await;
         let mut place = None;
+        let mut created_at = api.turns.clock.now();
         if !create(api, &session, &digest).await? {
             for _ in 0..STEPS {
                 let info = api.store().session(&session).await?;
+                created_at = info.as_ref().map_or(created_at, |info| info.created_at);
                 let labels = info.map(|info| info.labels).unwrap_or_default();
                 if labels.get(REQUEST_BODY) != Some(&digest) {
-                    return Err(reused(key));
+                    return Err(Problem::key_reused(key));
                 }
                 place = labels.get(PLACE).and_then(ClaimedPlace::from_json);
                 if place.is_some() {
@@ -78,6 +91,7 @@ impl Claim {
         }
         Ok(Self {
             session,
+            created_at,
             place,
             _lock: lock,
         })
@@ -87,7 +101,7 @@ impl Claim {
     ///
     /// # Errors
     /// Returns a problem if the store fails.
-    pub(super) async fn record(&mut self, api: &Api, place: ClaimedPlace) -> Result<(), Problem> {
+    pub(crate) async fn record(&mut self, api: &Api, place: ClaimedPlace) -> Result<(), Problem> {
         let now = api.turns.clock.now();
         let label = json!(place);
         api.store()
@@ -103,18 +117,17 @@ impl Claim {
     ///
     /// # Errors
     /// Returns a problem if the store fails.
-    pub(super) async fn accepted(
+    pub(crate) async fn accepted(
         &mut self,
         api: &Api,
         session: &str,
         entry: u64,
     ) -> Result<(), Problem> {
         // A request for decisions has no place of its own before.
-        let key = self.place.as_ref().map(|place| place.key.clone());
         let place = ClaimedPlace {
             session: session.to_owned(),
-            key: key.unwrap_or_default(),
             entry: Some(entry),
+            ..self.place.clone().unwrap_or_default()
         };
         self.record(api, place).await
     }
@@ -122,7 +135,7 @@ impl Claim {
 
 impl ClaimedPlace {
     /// Returns the response of the request, once it is accepted.
-    pub(super) fn response(&self) -> Option<ResponseId> {
+    pub(crate) fn response(&self) -> Option<ResponseId> {
         Some(ResponseId::new(&self.session, self.entry?))
     }
 
@@ -151,16 +164,10 @@ async fn create(api: &Api, session: &str, digest: &Value) -> Result<bool, Proble
 }
 
 /// Returns the digest of a body, whose members may have any order.
-fn body_digest(body: &Value) -> String {
+pub(crate) fn body_digest(body: &Value) -> String {
     let mut body = body.clone();
     body.sort_all_objects();
     format!("{:x}", Sha256::digest(body.to_string()))
-}
-
-fn reused(key: &str) -> Problem {
-    let detail = format!("the key `{key}` belongs to a request with another body");
-    Problem::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
-        .with_help("use another key for another request")
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use logue_harness::store::{CancelMode, EntryState};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
-use self::claims::{Claim, ClaimedPlace};
+pub(crate) use self::claims::{Claim, ClaimedPlace, body_digest};
 use self::decisions::decide;
 use self::follow::follow;
 use self::ids::ResponseId;
@@ -87,7 +87,7 @@ async fn create(
         require(&caller, TokenScope::Send)?;
     }
     let mut claim = match key.filter(|_| request.is_stored()) {
-        Some(key) => Some(Claim::take(&api, &caller, &key, &body(&bytes)?).await?),
+        Some(key) => Some(Claim::take(&api, &caller, (None, &key), &body(&bytes)?).await?),
         None => None,
     };
     let place = claim.as_ref().and_then(|claim| claim.place.as_ref());
@@ -167,11 +167,10 @@ async fn begin(
         record_format(api, &session, request).await?;
         if let Some(claim) = &mut claim {
             let session = session.clone();
-            let entry = None;
             let place = ClaimedPlace {
                 session,
                 key,
-                entry,
+                ..ClaimedPlace::default()
             };
             claim.record(api, place).await?;
         }
