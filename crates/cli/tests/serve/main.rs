@@ -30,6 +30,7 @@ mod kept_responses;
 mod keyed_completions;
 mod killed;
 mod limits;
+mod memory;
 mod merged;
 mod metrics;
 mod migrating;

@@ -18,7 +18,8 @@ const PART: &str = "half an ";
 fn serve(folder: &Path, model: &ModelServer) -> Served {
     let mut command = logue(folder);
     command.env("OPENAI_BASE_URL", model.base_url());
-    Served::start_with(command, &["agent.md", "--drain", "1s"])
+    let permitted = ["agent.md", "--permission", "*=allow", "--drain", "1s"];
+    Served::start_with(command, &permitted)
 }
 
 /// An answer that stops after its first piece.
@@ -99,6 +100,34 @@ fn the_answer_of_a_continued_turn_replaces_its_part() {
         let appended = chat.head.contains("x-logue-conversation: appended\r\n");
         assert!(appended, "{end}: {chat:?}");
     }
+}
+
+#[test]
+fn a_part_before_a_call_is_replaced_too() {
+    let replies = vec![
+        half(),
+        Reply::Answer(Answer::text("").with_call("c1", "work", "{}")),
+        half(),
+        Reply::Answer(Answer::text("whole")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let tool = format!("{AGENT}<tool name=\"work\" command=\"printf done\"/>\n");
+    let folder = folder(&[("agent.md", &tool)]);
+    left(folder.path(), &model, Signal::SIGTERM);
+    let served = serve(folder.path(), &model);
+    wait_until(
+        || "the call does not run".to_owned(),
+        || model.received().len() == 3,
+    );
+    assert_eq!(served.end().status, Some(143));
+
+    let served = serve(folder.path(), &model);
+    let replies = send(&served, "go")["replies"].clone();
+    let roles = replies.as_array().unwrap().iter();
+    let roles: Vec<_> = roles.map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["assistant", "tool", "assistant"], "{replies}");
+    assert!(!replies.to_string().contains(PART), "{replies}");
+    assert_eq!(replies[2]["content"], "whole");
 }
 
 #[test]
