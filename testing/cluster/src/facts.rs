@@ -264,6 +264,7 @@ fn check_events(session: &str, record: &mut Record, figures: &mut Figures) {
             *messages.entry(text.to_owned()).or_default() += 1;
         }
     }
+    check_order(session, first, record);
     for (turn, count) in ends {
         if count != 1 {
             record.violation(format!("turn {turn} of {session} has {count} ends"));
@@ -277,5 +278,29 @@ fn check_events(session: &str, record: &mut Record, figures: &mut Figures) {
                 "{key}, entry {entry}, is in {count} events of {session}"
             ));
         }
+    }
+}
+
+/// The events of a turn end before those of the next one begin, except for its acceptance.
+fn check_order(session: &str, events: &[Event], record: &mut Record) {
+    let mut open: Option<u64> = None;
+    for (at, event) in events.iter().enumerate() {
+        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        let kind = data["type"].as_str().unwrap_or_default();
+        let Some(turn) = data["turn"].as_u64().filter(|_| kind != "turn.accepted") else {
+            continue;
+        };
+        if let Some(open) = open.filter(|open| *open != turn) {
+            let around: Vec<_> = events[at.saturating_sub(12)..]
+                .iter()
+                .take(24)
+                .map(|event| &event.data)
+                .collect();
+            record.violation(format!(
+                "{kind} of turn {turn} in {session} comes before the end of turn {open}: {around:#?}"
+            ));
+        }
+        let is_end = matches!(kind, "turn.completed" | "turn.suspended" | "turn.failed");
+        open = Some(turn).filter(|_| !is_end);
     }
 }

@@ -1,4 +1,4 @@
-//! The calls that earlier attempts at a turn left without an end in the log.
+//! The events of earlier attempts at a turn in the log.
 
 use logue_harness::events::EventLog;
 use logue_harness::store::StoreError;
@@ -9,29 +9,39 @@ use super::turn_events::event_kind;
 /// The number of events that are read at once.
 const PAGE: usize = 256;
 
-/// Returns the beginnings of calls of an entry whose ends the log does not have.
+/// The events of earlier attempts at a turn.
+#[derive(Debug, Default)]
+pub(super) struct EarlierAttempts {
+    /// Whether there are any, apart from the acceptance.
+    pub(super) have_events: bool,
+    /// The beginnings of calls without an end.
+    pub(super) open_calls: Vec<Value>,
+}
+
+/// Reads the events of an entry.
 ///
 /// # Errors
 /// Returns an error if the log cannot be read.
-pub(super) async fn open_calls(
+pub(super) async fn earlier_attempts(
     log: &dyn EventLog,
     session: &str,
     entry: u64,
-) -> Result<Vec<Value>, StoreError> {
-    let mut open = Vec::new();
+) -> Result<EarlierAttempts, StoreError> {
+    let mut attempts = EarlierAttempts::default();
     let before = entry.saturating_sub(1);
     let Some(first) = log.first_after_entry(session, before).await? else {
-        return Ok(open);
+        return Ok(attempts);
     };
     let mut after = first.saturating_sub(1);
     loop {
         let page = log.since(session, after, PAGE).await?;
         let Some(last) = page.events.last() else {
-            return Ok(open);
+            return Ok(attempts);
         };
         after = last.seq;
         for event in page.events.iter().filter(|event| event.entry == entry) {
-            note_call(&mut open, &event.text);
+            attempts.have_events |= event_kind(&event.text) != "turn.accepted";
+            note_call(&mut attempts.open_calls, &event.text);
         }
     }
 }

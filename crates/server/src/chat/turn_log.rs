@@ -7,9 +7,8 @@ use logue_graph::RunEvent;
 use logue_harness::chat::ChatEvent;
 use logue_harness::events::EventBatch;
 use logue_harness::store::{Lease, StoreError};
-use serde_json::Value;
 
-use super::earlier_attempt::open_calls;
+use super::earlier_attempt::{EarlierAttempts, earlier_attempts};
 use super::outcomes::adopt;
 use super::turn_events::TurnEvents;
 use super::turns::Turns;
@@ -24,8 +23,6 @@ pub(super) struct TurnLog<'a> {
     entry: u64,
     /// Whether its acceptance was in the log: if it runs here, another attempt may have ended.
     is_repeated: bool,
-    /// Whether entries before the turn have no outcome in the log.
-    has_earlier: bool,
     attempt: Option<Attempt>,
 }
 
@@ -45,14 +42,12 @@ impl<'a> TurnLog<'a> {
         turns: &'a Turns,
         (session, entry): (&'a str, u64),
         is_repeated: bool,
-        has_earlier: bool,
     ) -> Self {
         Self {
             turns,
             session,
             entry,
             is_repeated,
-            has_earlier,
             attempt: None,
         }
     }
@@ -71,10 +66,7 @@ impl<'a> TurnLog<'a> {
             ChatEvent::Claimed {
                 lease,
                 is_recovered,
-            } => {
-                let is_recovered = is_recovered || std::mem::take(&mut self.is_repeated);
-                self.begin((self.entry, lease), is_recovered).await;
-            }
+            } => self.begin((self.entry, lease), is_recovered).await,
             ChatEvent::Run { event, .. } => self.run(event),
             _ => {}
         }
@@ -82,26 +74,35 @@ impl<'a> TurnLog<'a> {
 
     /// Begins an attempt at a turn, after the outcomes of earlier turns.
     ///
-    /// Earlier attempts are over, and so are the calls that they had begun.
+    /// Earlier attempts are over, and so are the calls that they had begun. An attempt is announced if
+    /// the log has events of an earlier one, also of another process whose message was the same.
     async fn begin(&mut self, (entry, lease): (u64, Lease), is_recovered: bool) {
         self.append().await;
         let before = self.attempt.take().map(|before| before.entry);
         if let Some(own) = before.filter(|before| *before != entry) {
             // A failure is repeated below.
             drop(self.turns.log_own_outcome(self.session, own).await);
-            self.has_earlier = true;
         }
-        let is_next = !self.has_earlier || self.log_earlier(entry, true).await;
+        // After the own entry has ended elsewhere, this task may run later ones.
+        let is_next = self.log_earlier(entry, true).await;
         let mut events = TurnEvents::new(entry);
         let mut lease = Some(lease);
-        if is_recovered || before == Some(entry) {
-            match self.open_calls(entry, lease.as_ref()).await {
-                Ok(calls) => calls.into_iter().for_each(|call| events.interrupted(call)),
+        let is_first = entry == self.entry && before.is_none() && !self.is_repeated;
+        let mut is_continued = is_recovered || before == Some(entry);
+        if is_continued || !is_first {
+            match self.earlier_attempts(entry, lease.as_ref()).await {
+                Ok(attempts) => {
+                    is_continued |= attempts.have_events;
+                    let calls = attempts.open_calls.into_iter();
+                    calls.for_each(|call| events.interrupted(call));
+                }
                 Err(StoreError::Fenced { .. }) => lease = None,
                 // The outcome has the results.
-                Err(_) => {}
+                Err(_) => is_continued = true,
             }
-            events.recovered();
+            if is_continued {
+                events.recovered();
+            }
         }
         self.attempt = Some(Attempt {
             entry,
@@ -111,18 +112,18 @@ impl<'a> TurnLog<'a> {
         });
     }
 
-    /// Returns the calls of earlier attempts without an end, after their last possible append.
-    async fn open_calls(
+    /// Returns the events of earlier attempts at an entry, after their last possible append.
+    async fn earlier_attempts(
         &self,
         entry: u64,
         lease: Option<&Lease>,
-    ) -> Result<Vec<Value>, StoreError> {
+    ) -> Result<EarlierAttempts, StoreError> {
         let Some(lease) = lease else {
-            return Ok(Vec::new());
+            return Ok(EarlierAttempts::default());
         };
         // It ensures that earlier owners append nothing any more.
         try_append(self.turns, self.session, lease, &[]).await?;
-        open_calls(self.turns.hub.log(), self.session, entry).await
+        earlier_attempts(self.turns.hub.log(), self.session, entry).await
     }
 
     /// Logs the outcomes before an entry, and returns whether all are logged.

@@ -85,8 +85,6 @@ struct Acceptance {
 struct LoggedAcceptance {
     /// The last event before it, if this turn has logged it.
     after: Option<EventId>,
-    /// Whether entries before it have no outcome in the log.
-    has_earlier: bool,
     /// Whether no other task counts the turn.
     is_counted: bool,
 }
@@ -287,7 +285,7 @@ impl Turns {
                                 }
                                 let is_repeated = begun.after.is_none();
                                 let turn = (session, entry);
-                                let log = TurnLog::new(self, turn, is_repeated, begun.has_earlier);
+                                let log = TurnLog::new(self, turn, is_repeated);
                                 turn_log = Some(log);
                             }
                             if let Some(accepted) = accepted.take() {
@@ -425,7 +423,6 @@ impl Turns {
             if entry <= position.accepted {
                 return Some(LoggedAcceptance {
                     after: None,
-                    has_earlier,
                     is_counted: origin.is_taken_over,
                 });
             }
@@ -448,7 +445,6 @@ impl Turns {
                     let id = EventId::of(now);
                     return Some(LoggedAcceptance {
                         after: Some(id.at(id.seq.saturating_sub(1))),
-                        has_earlier,
                         is_counted: true,
                     });
                 }
