@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use testkit::{Delivery, Gate, ModelServer, Reply, Stall, StallingServer};
+use testkit::{Completion, Delivery, Gate, ModelServer, Reply, Stall, StallingServer, Wire};
 
 use super::{PATH, body, emitted, gateway, reply, user};
 use crate::program::{folder, run};
@@ -55,6 +55,41 @@ fn an_error_of_the_upstream_server_keeps_its_meaning() {
         // The gateway's client repeats requests, the gateway does not.
         assert_eq!(model.received().len(), 2, "{given}");
     }
+}
+
+#[test]
+fn text_of_an_unknown_channel_is_not_sent() {
+    // The server omits control tokens, and sends the rest after the first bytes of a stream.
+    let texts = ["<|channel|>", "The secret plan. ", "The answer."];
+    let pieces = texts.map(|text| (Vec::new(), text.replace("<|channel|>", "analysis")));
+    let omitted = Completion::new(Wire::VllmText, pieces.to_vec());
+    let gate = Gate::new();
+    let bytes = omitted.stream();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let replies = vec![
+        Reply::Completion(omitted.clone()),
+        Reply::Completion(omitted.clone()),
+        Reply::Gated(vec![first.to_vec(), second.to_vec()], gate.clone()),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[]);
+    let served = gateway(folder.path(), &model.base_url(), &[]);
+    for is_stream in [false, true] {
+        let body = body(&json!([user("go")]), &json!({"stream": is_stream}));
+        let answer = served.post(PATH, &body);
+        assert_eq!(answer.status, 502, "{answer:?}");
+        let code = &answer.json()["error"]["code"];
+        assert_eq!(code, "provider_invalid_response", "{answer:?}");
+    }
+    let body = body(&json!([user("go")]), &json!({"stream": true}));
+    let mut stream = served.events("POST", PATH, None, &body.to_string());
+    // The status is sent before the end of the output.
+    let begun = stream.next().unwrap().data;
+    gate.open();
+    let last = stream.next().unwrap().data;
+    assert_eq!(begun["choices"][0]["delta"]["role"], "assistant", "{begun}");
+    assert_eq!(last["error"]["code"], "provider_invalid_response", "{last}");
+    assert!(stream.next().is_none());
 }
 
 #[test]

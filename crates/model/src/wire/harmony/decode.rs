@@ -159,6 +159,7 @@ impl Decoder for HarmonyDecoder {
                 self.finish
             },
             usage,
+            &mut **events,
         )
     }
 }
@@ -274,6 +275,8 @@ struct HarmonyResponse {
     incomplete: Incomplete,
     /// The tokens with log probabilities whose text is not reported yet.
     tokens: TokenQueue,
+    /// Text before the first channel, which may be that of a server that omits channels.
+    unreported: String,
 }
 
 /// The marks of the Harmony format that the output contains.
@@ -346,6 +349,9 @@ impl HarmonyResponse {
 
     fn start(&mut self, head: &MessageHeader, events: &mut (dyn FnMut(ModelEvent) + Send)) {
         self.markers.has_channel |= head.channel.is_some();
+        if self.markers.has_channel {
+            self.report_hidden(events);
+        }
         if head.role != FrameRole::Assistant && !head.stray {
             // A message of another role ends the response.
             self.is_over = true;
@@ -392,12 +398,23 @@ impl HarmonyResponse {
         events(match current.kind {
             MessageKind::Preamble => return,
             MessageKind::Text => ModelEvent::Text(text),
+            MessageKind::Reasoning if !self.markers.has_channel => {
+                return self.unreported.push_str(&text);
+            }
             MessageKind::Reasoning => ModelEvent::Reasoning(text),
             MessageKind::Call => ModelEvent::Arguments {
                 index: current.index,
                 text,
             },
         });
+    }
+
+    /// Reports the text before the first channel as reasoning.
+    fn report_hidden(&mut self, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        let text = std::mem::take(&mut self.unreported);
+        if !text.is_empty() {
+            events(ModelEvent::Reasoning(text));
+        }
     }
 
     fn end(&mut self, end: End, events: &mut (dyn FnMut(ModelEvent) + Send)) {
@@ -459,7 +476,9 @@ impl HarmonyResponse {
 
     /// Keeps text as reasoning that was not reported as such.
     fn think_late(&mut self, text: String, events: &mut (dyn FnMut(ModelEvent) + Send)) {
-        if !text.is_empty() {
+        if !self.markers.has_channel {
+            self.unreported.push_str(&text);
+        } else if !text.is_empty() {
             events(ModelEvent::Reasoning(text.clone()));
         }
         self.think(text);
@@ -486,7 +505,9 @@ impl HarmonyResponse {
         form: Option<OutputForm>,
         reason: Option<FinishReason>,
         usage: Option<Usage>,
+        events: &mut (dyn FnMut(ModelEvent) + Send),
     ) -> Result<ModelResponse, ProviderError> {
+        let unreported = std::mem::take(&mut self.unreported);
         let calls = std::mem::take(&mut self.calls);
         let mut blocks = std::mem::take(&mut self.blocks);
         if !calls.is_empty() {
@@ -511,6 +532,9 @@ impl HarmonyResponse {
         let is_refused = self.incomplete == Incomplete::Refused && !self.markers.has_control;
         if !self.markers.has_channel && calls.is_empty() && (is_stripped || is_refused) {
             return Err(without_channel(form, message));
+        }
+        if !unreported.is_empty() {
+            events(ModelEvent::Reasoning(unreported));
         }
         if reason == Some(FinishReason::Length)
             && (self.has_truncated_call || !calls.is_empty())
