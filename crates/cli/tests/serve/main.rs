@@ -26,6 +26,7 @@ mod hidden;
 mod history;
 mod hostile;
 mod interface;
+mod interrupted_calls;
 mod kept_responses;
 mod keyed_completions;
 mod killed;

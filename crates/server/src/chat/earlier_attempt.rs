@@ -1,7 +1,11 @@
 //! The events of earlier attempts at a turn in the log.
 
+use std::collections::HashMap;
+
+use logue_harness::chat::TurnNote;
 use logue_harness::events::EventLog;
-use logue_harness::store::StoreError;
+use logue_harness::store::{Store, StoreError};
+use logue_message::{ToolCall, cancelled_result};
 use serde_json::Value;
 
 use super::turn_events::event_kind;
@@ -44,6 +48,49 @@ pub(super) async fn earlier_attempts(
             note_call(&mut attempts.open_calls, &event.text);
         }
     }
+}
+
+/// Returns the results of interrupted calls as the model receives them.
+///
+/// A call whose result is not in the journal of the turn has an unknown outcome. The calls of agents
+/// that a call runs have no result.
+///
+/// # Errors
+/// Returns an error if the store fails.
+pub(super) async fn noted_results(
+    store: &dyn Store,
+    (session, entry): (&str, u64),
+    calls: &[Value],
+) -> Result<Vec<Option<String>>, StoreError> {
+    let mut results = HashMap::new();
+    if !calls.is_empty()
+        && let Some(entry) = store.entry(session, entry).await?
+        && let Some(invocation) = entry.invocation_id
+    {
+        for noted in store.notes(session, &invocation).await? {
+            if let Ok(TurnNote::Message(message) | TurnNote::Step { message, .. }) =
+                TurnNote::from_json(&noted.note)
+            {
+                // Ids of calls may repeat.
+                for call in &message.tool_calls {
+                    results.remove(&call.id);
+                }
+                if let Some(id) = message.tool_call_id.clone() {
+                    results.insert(id, message.text());
+                }
+            }
+        }
+    }
+    let result = |call: &Value| {
+        let text = |name: &str| call[name].as_str().unwrap_or_default();
+        let known = results.get(text("call_id")).cloned();
+        let known = known.unwrap_or_else(|| {
+            let call = ToolCall::new(text("call_id"), text("name"), "{}");
+            cancelled_result(&call).text()
+        });
+        call["agent"].is_null().then_some(known)
+    };
+    Ok(calls.iter().map(result).collect())
 }
 
 /// Adds the beginning of a call, or removes it at its end.

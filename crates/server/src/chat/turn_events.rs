@@ -53,12 +53,12 @@ impl TurnEvents {
 
     /// Adds the end of a call that an ended process had begun.
     ///
-    /// `call` is the event of its beginning.
-    pub(crate) fn interrupted(&mut self, call: Value) {
+    /// `call` is the event of its beginning, and `text` the result that the model receives.
+    pub(crate) fn interrupted(&mut self, call: &Value, text: Option<&str>) {
         self.push(
             "tool.ended",
             json!({"call_id": call["call_id"], "name": call["name"], "interrupted": true,
-                "agent": call["agent"]}),
+                "text": text, "agent": call["agent"]}),
         );
     }
 

@@ -7,8 +7,9 @@ use logue_graph::RunEvent;
 use logue_harness::chat::ChatEvent;
 use logue_harness::events::EventBatch;
 use logue_harness::store::{Lease, StoreError};
+use serde_json::Value;
 
-use super::earlier_attempt::{EarlierAttempts, earlier_attempts};
+use super::earlier_attempt::{EarlierAttempts, earlier_attempts, noted_results};
 use super::outcomes::adopt;
 use super::turn_events::TurnEvents;
 use super::turns::Turns;
@@ -93,8 +94,9 @@ impl<'a> TurnLog<'a> {
             match self.earlier_attempts(entry, lease.as_ref()).await {
                 Ok(attempts) => {
                     is_continued |= attempts.have_events;
-                    let calls = attempts.open_calls.into_iter();
-                    calls.for_each(|call| events.interrupted(call));
+                    for (call, result) in self.results(entry, attempts.open_calls).await {
+                        events.interrupted(&call, result.as_deref());
+                    }
                 }
                 Err(StoreError::Fenced { .. }) => lease = None,
                 // The outcome has the results.
@@ -124,6 +126,15 @@ impl<'a> TurnLog<'a> {
         // It ensures that earlier owners append nothing any more.
         try_append(self.turns, self.session, lease, &[]).await?;
         earlier_attempts(self.turns.hub.log(), self.session, entry).await
+    }
+
+    /// Returns the calls of earlier attempts with their results, if the store has them.
+    async fn results(&self, entry: u64, calls: Vec<Value>) -> Vec<(Value, Option<String>)> {
+        let store = self.turns.host.store();
+        let results = noted_results(&**store, (self.session, entry), &calls).await;
+        // The outcome has the results, too.
+        let results = results.unwrap_or_else(|_| vec![None; calls.len()]);
+        calls.into_iter().zip(results).collect()
     }
 
     /// Logs the outcomes before an entry, and returns whether all are logged.

@@ -74,8 +74,8 @@ impl TurnMapping {
             }
             "answer.withdrawn" => self.withdraw(text("reason"), sent),
             "turn.recovered" => self.withdraw("recovered", sent),
-            // The result of an interrupted call is in the outcome.
-            "tool.ended" if event.get("agent").is_none() && event.get("interrupted").is_none() => {
+            // The result of a call without a text is in the outcome.
+            "tool.ended" if event.get("agent").is_none() && event.get("text").is_some() => {
                 self.result(text("call_id"), text("text"), sent);
             }
             // Events between are missing.
@@ -159,14 +159,17 @@ impl TurnMapping {
         }
     }
 
-    fn result(&mut self, call: &str, text: &str, sent: &mut Vec<Value>) {
-        if self.results.insert(call.to_owned()) {
+    /// Adds the result of a call. Returns whether it was not sent before.
+    fn result(&mut self, call: &str, text: &str, sent: &mut Vec<Value>) -> bool {
+        let is_new = self.results.insert(call.to_owned());
+        if is_new {
             let id = format!("{}-result-{call}", self.name);
             sent.push(
                 json!({"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": call,
                 "role": "tool", "content": text}),
             );
         }
+        is_new
     }
 
     /// Ends an incomplete answer that the history will not contain.
@@ -209,7 +212,8 @@ impl TurnMapping {
                 }
                 Role::Tool => {
                     let call = message.tool_call_id.clone().unwrap_or_default();
-                    self.result(&call, &message.text(), sent);
+                    // The client has answers that follow the result.
+                    self.is_dirty |= self.result(&call, &message.text(), sent) && known > 0;
                 }
                 Role::User | Role::System => {}
             }

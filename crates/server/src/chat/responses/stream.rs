@@ -6,7 +6,7 @@ use logue_agent::is_pending;
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
 
-use super::items::{call_item, message_id, message_item, text_part};
+use super::items::{call_id, call_item, message_id, message_item, text_part};
 use super::stored::{ResponseEnd, ResponseHead};
 
 /// Maps the events of a turn to those of the Responses API.
@@ -99,9 +99,10 @@ impl ResponseEvents {
             "tool.started" if !is_of_agent => {
                 self.begin_call(text("call_id"), text("name"), text("arguments"));
             }
-            // The result of an interrupted call is in the outcome.
-            "tool.ended" if event.get("interrupted").is_some() => {}
-            "tool.ended" if !is_of_agent => self.end_call(text("call_id"), text("text")),
+            // The result of a call without a text is in the outcome.
+            "tool.ended" if !is_of_agent && event.get("text").is_some() => {
+                self.end_call(text("call_id"), text("text"));
+            }
             _ => {}
         }
     }
@@ -210,20 +211,22 @@ impl ResponseEvents {
         let Some(open) = self.calls.remove(call) else {
             return;
         };
-        let item = call_item(
-            &self.suffix,
-            (call, &open.name, &open.arguments),
-            Some(output),
-        );
+        let call = (call, open.name.as_str(), open.arguments.as_str());
+        let item = call_item(&self.suffix, call, Some(output));
+        self.end_call_item(open.index, &item);
+    }
+
+    /// Ends a call whose item was added.
+    fn end_call_item(&mut self, index: usize, item: &Value) {
         let id = item["id"].as_str().unwrap_or_default().to_owned();
         let kind = match item["status"].as_str() {
             Some("failed") => "response.mcp_call.failed",
             _ => "response.mcp_call.completed",
         };
-        self.push(kind, json!({"item_id": id, "output_index": open.index}));
+        self.push(kind, json!({"item_id": id, "output_index": index}));
         self.push(
             "response.output_item.done",
-            json!({"output_index": open.index, "item": item}),
+            json!({"output_index": index, "item": item}),
         );
         self.sent.insert(id.clone(), id);
     }
@@ -283,6 +286,16 @@ impl ResponseEvents {
             self.end_message(&open, &text, status);
             self.texts += 1;
             return Some(open.id);
+        }
+        // A call that had begun ends where it was added.
+        let begun = self.calls.iter();
+        let begun = begun
+            .filter(|(call, _)| item["id"] == call_id(&self.suffix, call))
+            .map(|(_, open)| open.index)
+            .next();
+        if let Some(index) = begun {
+            self.end_call_item(index, item);
+            return None;
         }
         let index = self.next_index();
         let data = json!({"output_index": index, "item": item});
