@@ -152,17 +152,34 @@ fn a_call_that_requires_a_person_waits_only_in_a_session() {
         Reply::Answer(Answer::text("").with_call("c1", "work", "{}")),
         Reply::Answer(Answer::text("denied")),
         Reply::Answer(Answer::text("").with_call("c2", "work", "{}")),
+        Reply::Answer(Answer::text("first").with_call("c3", "work", "{}")),
     ];
     let model = ModelServer::start(replies, Delivery::Whole).unwrap();
     let folder = folder(&[("agent.md", AGENT)]);
     let served = serve(folder.path(), &model, &["--permission", "work=ask"]);
-    let body = json!({"model": "agent", "messages": [{"role": "user", "content": "go"}]});
+    let mut body = json!({"model": "agent", "messages": [{"role": "user", "content": "go"}]});
     let answer = served.post(PATH, &body);
     assert_eq!(answer.json()["choices"][0]["message"]["content"], "denied");
     let headers = [("x-logue-session", "s1")];
     let waiting = served.request("POST", PATH, &headers, &body.to_string());
     let signal = header(&waiting, "x-logue-signal").unwrap();
     let shown = served.get(&format!("/v1/signals/{signal}"));
+    assert_eq!(shown.json()["calls"][0]["name"], "work", "{shown:?}");
+    // A stream has the signal in its last chunk.
+    body["stream"] = json!(true);
+    let headers = [("x-logue-session", "s2")];
+    let waiting = served.request("POST", PATH, &headers, &body.to_string());
+    let lines = waiting.text.lines();
+    let data = lines.filter_map(|line| line.strip_prefix("data: {"));
+    let chunks: Vec<Value> = data
+        .map(|data| serde_json::from_str(&format!("{{{data}")).unwrap())
+        .collect();
+    let texts = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(texts.collect::<String>(), "first", "{waiting:?}");
+    let signal = chunks.last().unwrap()["logue"]["signal_id"].as_str();
+    let shown = served.get(&format!("/v1/signals/{}", signal.unwrap()));
     assert_eq!(shown.json()["calls"][0]["name"], "work", "{shown:?}");
 }
 

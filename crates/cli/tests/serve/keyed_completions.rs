@@ -150,11 +150,11 @@ fn a_request_of_a_session_is_one_turn_also_after_a_restart() {
         let mut served = serve(folder.path(), &model, arguments);
         let first = send(&served, headers, &request("go"));
         assert_eq!(content(&first), "done");
+        assert_eq!(first.json()["usage"]["total_tokens"], 18, "{first:?}");
         assert!(first.head.contains("x-logue-conversation: created\r\n"));
         for round in 0..3 {
             let again = send(&served, headers, &request("go"));
-            assert_eq!(again.json()["id"], first.json()["id"], "{again:?}");
-            assert_eq!(content(&again), "done");
+            assert_eq!(again.json(), first.json(), "{again:?}");
             for name in ["x-logue-conversation: ", "x-logue-session: "] {
                 let own = |answer: &Answered| {
                     let mut lines = answer.head.lines();
@@ -202,4 +202,55 @@ fn a_stream_of_a_session_is_sent_again_from_its_beginning() {
     });
     assert_eq!(streamed(&send(&served, &headers, &body)), "one two");
     assert_eq!(model.received().len(), 1);
+}
+
+#[test]
+fn a_key_belongs_to_the_session_of_its_first_request() {
+    let reply = |_: &_| Reply::Answer(Answer::text("done"));
+    let sessions = ["", "s1", "s2"];
+    for first in sessions {
+        let model = ModelServer::start_by(reply, Delivery::Whole).unwrap();
+        let folder = folder(&[("agent.md", AGENT)]);
+        let served = serve(folder.path(), &model, &[]);
+        let send = |session: &&str| {
+            let headers = [("x-logue-session", *session)];
+            let headers = if session.is_empty() {
+                &[][..]
+            } else {
+                &headers[..]
+            };
+            send(&served, headers, &request("go"))
+        };
+        assert_eq!(content(&send(&first)), "done");
+        for other in sessions.iter().filter(|session| **session != first) {
+            let refused = send(other);
+            assert_eq!(refused.status, 409, "{first} {other} {refused:?}");
+            let code = &refused.json()["error"]["code"];
+            assert_eq!(code, "idempotency_key_reused", "{refused:?}");
+        }
+        assert_eq!(content(&send(&first)), "done");
+        assert_eq!(model.received().len(), 1, "{first}");
+    }
+}
+
+#[test]
+fn every_answer_of_a_session_has_its_usage() {
+    let reply = |_: &_| Reply::Answer(Answer::text("done"));
+    let model = ModelServer::start_by(reply, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model, &[]);
+    // One of them may run the turns of several.
+    let answers = std::thread::scope(|scope| {
+        let tasks = ["a", "b", "c", "d", "e", "f"].map(|text| {
+            let body = request(text).to_string();
+            let headers = [("x-logue-session", "s1")];
+            let served = &served;
+            scope.spawn(move || served.request("POST", PATH, &headers, &body))
+        });
+        tasks.map(|task| task.join().unwrap())
+    });
+    for answer in &answers {
+        assert_eq!(content(answer), "done");
+        assert_eq!(answer.json()["usage"]["total_tokens"], 18, "{answer:?}");
+    }
 }

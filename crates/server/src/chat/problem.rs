@@ -76,6 +76,13 @@ impl Problem {
         problem.with_help("send the request again, to the next server")
     }
 
+    /// Returns the problem of a stream whose text is not that of the answer.
+    pub(crate) fn answer_withdrawn() -> Self {
+        let detail = "the answer began again after a part of it was sent; \
+            send the request again with the same `Idempotency-Key`";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "answer_withdrawn", detail)
+    }
+
     /// Returns the problem of an idempotency key that belongs to another body.
     pub(crate) fn key_reused(key: &str) -> Self {
         let detail = format!("the key `{key}` belongs to a request with another body");

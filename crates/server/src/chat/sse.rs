@@ -151,6 +151,11 @@ impl EventReader {
         &self.session
     }
 
+    /// Returns the number of the last event that was read.
+    pub(crate) const fn last(&self) -> u64 {
+        self.after
+    }
+
     /// Returns the event for clients that must read the session anew.
     pub(crate) fn reset(&self) -> Bytes {
         self.framed(self.after, "{\"type\":\"reset\"}").into()

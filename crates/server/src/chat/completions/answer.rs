@@ -10,6 +10,7 @@ use logue_agent::{TurnEvent, TurnReport, is_pending};
 use logue_graph::RunEvent;
 use logue_harness::chat::{ChatEvent, ChatTurnOutcome, TurnStream};
 use logue_message::{ChatMessage, Role};
+use logue_model::FinishReason;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -18,14 +19,12 @@ use tracing::Instrument as _;
 use super::error::error_json;
 use super::exchanges::SEPARATOR;
 use super::parts::{AnswerEnd, Part};
-use crate::chat::api::Api;
 use crate::chat::drain::has_ended;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
-use crate::chat::sse::{EventId, EventReader, EventScope, padding, set_stream_headers};
-use crate::chat::turns::RunningTurn;
+use crate::chat::sse::{padding, set_stream_headers};
 use crate::chat::visible::visible_message;
 
 /// The longest silence of a stream.
@@ -77,7 +76,13 @@ impl AnswerStream {
                         // Text before a call is not part of a structured answer.
                         TurnEvent::Delta(_) if parameters.is_structured() => continue,
                         TurnEvent::Delta(text) => Part::Text(text),
-                        TurnEvent::Asking(_) => Part::Next,
+                        TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
+                            Part::Complete
+                        }
+                        // The text of an answer without an end is not part of the history.
+                        TurnEvent::Asking(_)
+                        | TurnEvent::Retrying { .. }
+                        | TurnEvent::Reasking { .. } => Part::Withdrawn,
                         _ => continue,
                     },
                     Some(ChatEvent::Outcome(outcome)) => {
@@ -107,56 +112,6 @@ impl AnswerStream {
         self.parts.recv().await
     }
 
-    /// Returns the answer of a session's turn, which continues when its client leaves.
-    ///
-    /// Without a position, the answer has no pieces.
-    pub(crate) fn of_session(
-        api: &Api,
-        session: &str,
-        (turn, after): (RunningTurn, Option<EventId>),
-        parameters: TurnParameters,
-    ) -> Self {
-        let (sender, parts) = mpsc::channel(64);
-        let api = api.clone();
-        let reader = turn.entry.zip(after).map(|(entry, after)| {
-            EventReader::new(
-                api.turns.clone(),
-                session,
-                after,
-                EventScope::Turn(entry),
-                api.shutdown.clone(),
-            )
-        });
-        tokio::spawn(async move {
-            if let Some(mut reader) = reader {
-                while let Some(events) = reader.next_texts().await {
-                    for event in events {
-                        let part = match event.get("type").and_then(Value::as_str) {
-                            Some("answer.delta") if parameters.is_structured() => continue,
-                            Some("answer.delta") => {
-                                let text = event.get("text").and_then(Value::as_str);
-                                Part::Text(text.unwrap_or_default().to_owned())
-                            }
-                            Some("answer.started") => Part::Next,
-                            _ => continue,
-                        };
-                        // The client is gone.
-                        if sender.send(part).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            }
-            let end = match api.outcome(turn).await {
-                Some(outcome) => end_of(&outcome, &parameters),
-                None => Err(Problem::server_ends()),
-            };
-            // The client may be gone.
-            drop(sender.send(Part::End(end)).await);
-        });
-        Self { parts }
-    }
-
     /// Waits for the end of the answer.
     pub(crate) async fn end(mut self) -> Result<AnswerEnd, Problem> {
         while let Some(part) = self.parts.recv().await {
@@ -169,7 +124,10 @@ impl AnswerStream {
 }
 
 /// Returns the end of an answer by the outcome of its turn.
-fn end_of(outcome: &ChatTurnOutcome, parameters: &TurnParameters) -> Result<AnswerEnd, Problem> {
+pub(super) fn end_of(
+    outcome: &ChatTurnOutcome,
+    parameters: &TurnParameters,
+) -> Result<AnswerEnd, Problem> {
     match outcome {
         ChatTurnOutcome::Errored(turn) => Err(turn.into()),
         ChatTurnOutcome::Suspended(turn) => Ok(AnswerEnd {
@@ -179,13 +137,6 @@ fn end_of(outcome: &ChatTurnOutcome, parameters: &TurnParameters) -> Result<Answ
             signal_id: Some(turn.signal_descriptor.signal_id.clone()),
         }),
         ChatTurnOutcome::Completed(turn) => {
-            let report = TurnReport::from_session(turn);
-            let usage = report.usage.map(|usage| {
-                let (input, output) = (usage.input_tokens, usage.output_tokens);
-                json!({"prompt_tokens": input, "completion_tokens": output,
-                    "total_tokens": input.saturating_add(output)})
-            });
-            let cut = report.truncated.map(logue_model::FinishReason::as_str);
             let text = if parameters.is_structured() {
                 let last = turn.replies.last().map(std::slice::from_ref);
                 let text = text_of(last.unwrap_or_default());
@@ -194,17 +145,30 @@ fn end_of(outcome: &ChatTurnOutcome, parameters: &TurnParameters) -> Result<Answ
             } else {
                 text_of(&turn.replies)
             };
-            Ok(AnswerEnd {
+            let mut end = AnswerEnd {
                 text,
-                finish: match cut {
-                    None => "stop",
-                    Some("content_filter") => "content_filter",
-                    Some(_) => "length",
-                },
-                usage,
-                signal_id: None,
-            })
+                finish: "stop",
+                ..AnswerEnd::default()
+            };
+            end.report(&TurnReport::from_session(turn));
+            Ok(end)
         }
+    }
+}
+
+impl AnswerEnd {
+    /// Sets the usage, and the reason for which the answer was cut.
+    pub(super) fn report(&mut self, report: &TurnReport) {
+        self.usage = report.usage.map(|usage| {
+            let (input, output) = (usage.input_tokens, usage.output_tokens);
+            json!({"prompt_tokens": input, "completion_tokens": output,
+                "total_tokens": input.saturating_add(output)})
+        });
+        self.finish = match report.truncated {
+            None => "stop",
+            Some(FinishReason::ContentFilter) => "content_filter",
+            Some(_) => "length",
+        };
     }
 }
 
@@ -246,6 +210,7 @@ impl Answer {
             parts: answer.parts,
             has_usage,
             position: Position::Start,
+            written: String::new(),
             has_begun: false,
             has_ended: false,
         };
@@ -275,6 +240,8 @@ struct ChunkWriter {
     parts: mpsc::Receiver<Part>,
     has_usage: bool,
     position: Position,
+    /// The text that is sent.
+    written: String,
     has_begun: bool,
     has_ended: bool,
 }
@@ -304,14 +271,21 @@ impl ChunkWriter {
                         Position::Start | Position::InText => text,
                     };
                     self.position = Position::InText;
+                    self.written.push_str(&text);
                     let chunk = self.answer.chunk(&json!({ "content": text }), None);
                     return Some(data(&chunk).into());
                 }
-                Some(Part::Next) => {
+                Some(Part::Complete) => {
                     if matches!(self.position, Position::InText) {
                         self.position = Position::AfterAnswer;
                     }
                 }
+                // Chunks cannot withdraw a text.
+                Some(Part::Withdrawn) if matches!(self.position, Position::InText) => {
+                    self.has_ended = true;
+                    return Some(data(&error_json(&Problem::answer_withdrawn())).into());
+                }
+                Some(Part::Withdrawn) => {}
                 Some(Part::End(end)) => {
                     self.has_ended = true;
                     return Some(self.end(end).into());
@@ -332,9 +306,13 @@ impl ChunkWriter {
         };
         let mut text = String::new();
         // The pieces of a redacted answer, and of another process's, are not emitted.
-        if matches!(self.position, Position::Start) && !end.text.is_empty() {
-            let chunk = self.answer.chunk(&json!({ "content": end.text }), None);
-            text.push_str(&data(&chunk));
+        match end.text.strip_prefix(self.written.as_str()) {
+            Some("") => {}
+            Some(remaining) => {
+                let chunk = self.answer.chunk(&json!({ "content": remaining }), None);
+                text.push_str(&data(&chunk));
+            }
+            None => return data(&error_json(&Problem::answer_withdrawn())),
         }
         let mut last = self.answer.chunk(&json!({}), Some(end.finish));
         if let Some(signal) = &end.signal_id {

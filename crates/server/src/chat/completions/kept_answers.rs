@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
-use super::parts::Part;
+use super::parts::{Part, from_beginning};
+use crate::chat::access::Caller;
 use crate::chat::problem::Problem;
 
 /// The time for which an answer is kept after its end.
@@ -54,12 +55,26 @@ impl KeptAnswer {
         self.received.borrow().ended
     }
 
+    fn is_kept(&self) -> bool {
+        self.ended().is_none_or(|ended| ended.elapsed() < KEPT)
+    }
+
     /// Returns the parts of the answer from its beginning.
     pub(super) fn parts(&self) -> mpsc::Receiver<Part> {
         let (sender, parts) = mpsc::channel(64);
         let mut received = self.received.subscribe();
         tokio::spawn(async move {
-            let mut at = 0;
+            let (first, mut at) = {
+                let received = received.borrow_and_update();
+                (from_beginning(&received.parts), received.parts.len())
+            };
+            for part in first {
+                let is_end = matches!(part, Part::End(_));
+                // The client may be gone.
+                if sender.send(part).await.is_err() || is_end {
+                    return;
+                }
+            }
             loop {
                 let part = received.borrow_and_update().parts.get(at).cloned();
                 let Some(part) = part else {
@@ -110,6 +125,24 @@ impl KeptAnswers {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Checks a key of a request that these answers do not contain.
+    ///
+    /// # Errors
+    /// Returns a problem if the key belongs to another body.
+    pub(super) fn check(
+        &self,
+        (caller, key): (&Caller, &str),
+        digest: &str,
+    ) -> Result<(), Problem> {
+        let name = (caller.token_hash.clone(), key.to_owned());
+        match self.answers().get(&name) {
+            Some(known) if known.is_kept() && known.digest != digest => {
+                Err(Problem::key_reused(key))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the answer under a key, and the request if it is new.
     ///
     /// # Errors
@@ -126,7 +159,7 @@ impl KeptAnswers {
             received: watch::Sender::default(),
         };
         let mut answers = self.answers();
-        answers.retain(|_, known| known.ended().is_none_or(|ended| ended.elapsed() < KEPT));
+        answers.retain(|_, known| known.is_kept());
         if let Some(known) = answers.get(&name) {
             return if known.digest == answer.digest {
                 Ok((Arc::clone(known), None))

@@ -13,6 +13,7 @@ mod kept_answers;
 mod messages;
 mod parts;
 mod request;
+mod session_answer;
 mod sessions;
 
 use axum::body::Bytes;
@@ -35,7 +36,7 @@ use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, body, require};
 use crate::chat::extract::{PathOf, single};
 use crate::chat::problem::Problem;
-use crate::chat::responses::{Claim, body_digest};
+use crate::chat::responses::{ClaimName, body_digest};
 use crate::chat::send::{idempotency_key, unknown_agent};
 
 /// The header that names the session of a conversation.
@@ -100,8 +101,11 @@ pub(crate) async fn create(
     let body = json!({"session": session, "body": body::<Value>(&bytes)?});
     let claim = match &key {
         Some(key) if !is_stateless => {
-            let name = (Some(CLAIMED), key.as_str());
-            Some(Claim::take(&api, &caller, name, &body).await?)
+            let name = ClaimName::lock(&api, &caller, Some(CLAIMED), key).await;
+            // A stateless request may have the key.
+            let digest = body_digest(&body);
+            api.kept_answers.check((&caller, key), &digest)?;
+            Some(name.claim(&api, &body).await?)
         }
         _ => None,
     };
@@ -136,7 +140,10 @@ pub(crate) async fn create(
             let stream = match key {
                 None => stateless(turn, &earlier).await?,
                 Some(key) => {
-                    let key = (key, body_digest(&body));
+                    let digest = body_digest(&body);
+                    let name = ClaimName::lock(&api, &caller, Some(CLAIMED), &key).await;
+                    name.check(&api, &digest).await?;
+                    let key = (key, digest);
                     kept(turn, &earlier, key, &mut answer).await?
                 }
             };

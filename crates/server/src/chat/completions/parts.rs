@@ -5,12 +5,14 @@ use serde_json::Value;
 use crate::chat::problem::Problem;
 
 /// A part of an answer.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Part {
     /// Visible text.
     Text(String),
-    /// The answer of another request to the model follows.
-    Next,
+    /// The text so far is that of whole answers of the model.
+    Complete,
+    /// The text since the last whole answer is not part of the answer.
+    Withdrawn,
     /// The end.
     End(Result<AnswerEnd, Problem>),
 }
@@ -25,4 +27,47 @@ pub(crate) struct AnswerEnd {
     pub(super) usage: Option<Value>,
     /// The signal for which the turn waits.
     pub(crate) signal_id: Option<String>,
+}
+
+/// Adds a part, and removes the unsent texts that it withdraws.
+pub(super) fn add(parts: &mut Vec<Part>, part: Part) {
+    if matches!(part, Part::Withdrawn) {
+        while parts.pop_if(|last| matches!(last, Part::Text(_))).is_some() {}
+    }
+    parts.push(part);
+}
+
+/// Returns the parts for a client that has received none.
+///
+/// The end of an answer contains its whole text.
+pub(super) fn from_beginning(received: &[Part]) -> Vec<Part> {
+    if let Some(end @ Part::End(_)) = received.last() {
+        return vec![end.clone()];
+    }
+    let mut parts = Vec::new();
+    for part in received {
+        add(&mut parts, part.clone());
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_client_receives_no_withdrawn_text() {
+        let text = |text: &str| Part::Text(text.to_owned());
+        let received = [
+            text("one"),
+            Part::Complete,
+            text("ha"),
+            text("lf"),
+            Part::Withdrawn,
+            text("two"),
+        ];
+        let parts = format!("{:?}", from_beginning(&received));
+        let expected = [text("one"), Part::Complete, Part::Withdrawn, text("two")];
+        assert_eq!(parts, format!("{expected:?}"));
+    }
 }

@@ -12,6 +12,7 @@ use super::answer::{Answer, AnswerStream};
 use super::exchanges::{Exchange, exchanges};
 use super::history_index::{HistoryIndex, history};
 use super::parts::Part;
+use super::session_answer::AnswerEvents;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::limits::TurnPermit;
@@ -238,10 +239,12 @@ pub(crate) async fn repeated(
     let running = running.await?;
     // The answer is sent from its beginning.
     let after = before_turn(api, session, &running).await?;
+    let logged = api.turns.hub.log().position(session).await?.seq;
+    let events = after.map(|after| AnswerEvents { after, logged });
     let words = ["created", "appended", "forked"].into_iter();
     let how = words.rev().find(|word| place.how.as_deref() == Some(*word));
     let place = Place::new(session, how.unwrap_or("appended"));
-    let stream = AnswerStream::of_session(api, session, (running, after), turn.parameters);
+    let stream = AnswerStream::of_session(api, session, (running, events), turn.parameters);
     Ok((stream, place))
 }
 
@@ -405,7 +408,8 @@ impl RequestedTurn<'_> {
         let session = place.session.as_deref().unwrap_or_default();
         let parameters = self.parameters.clone();
         let after = running.after;
-        let turn = (running, Some(after));
+        let events = AnswerEvents { after, logged: 0 };
+        let turn = (running, Some(events));
         let stream = AnswerStream::of_session(self.api, session, turn, parameters);
         (stream, place)
     }

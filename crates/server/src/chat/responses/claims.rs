@@ -49,19 +49,24 @@ pub(crate) struct ClaimedPlace {
     pub(crate) entry: Option<u64>,
 }
 
-impl Claim {
-    /// Claims a key for a request, or finds its earlier request.
+/// The name of a key, which one request at a time claims.
+pub(crate) struct ClaimName {
+    key: String,
+    /// The session of the claim.
+    session: String,
+    lock: OwnedMutexGuard<()>,
+}
+
+impl ClaimName {
+    /// Waits until no other request of this server claims the key.
     ///
     /// Keys of different APIs are different ones; Responses have no name here.
-    ///
-    /// # Errors
-    /// Returns a problem if the key belongs to another body, or the store fails.
-    pub(crate) async fn take(
+    pub(crate) async fn lock(
         api: &Api,
         caller: &Caller,
-        (api_name, key): (Option<&str>, &str),
-        body: &Value,
-    ) -> Result<Self, Problem> {
+        api_name: Option<&str>,
+        key: &str,
+    ) -> Self {
         let owner = caller.token_hash.as_deref().unwrap_or_default();
         let named = match api_name {
             None => json!([owner, key]),
@@ -69,17 +74,42 @@ impl Claim {
         };
         let named = named.to_string();
         let session = format!("idempotency-{:x}", Sha256::digest(named));
-        let digest = json!(body_digest(body));
         let lock = api.turns.locks.lock(&session).await;
+        Self {
+            key: key.to_owned(),
+            session,
+            lock,
+        }
+    }
+
+    /// Checks the key of a request that does not claim it.
+    ///
+    /// # Errors
+    /// Returns a problem if the key belongs to another body, or the store fails.
+    pub(crate) async fn check(&self, api: &Api, digest: &str) -> Result<(), Problem> {
+        let info = api.store().session(&self.session).await?;
+        let known = info.and_then(|mut info| info.labels.remove(REQUEST_BODY));
+        match known {
+            Some(known) if known != digest => Err(Problem::key_reused(&self.key)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Claims the key for a request, or finds its earlier request.
+    ///
+    /// # Errors
+    /// Returns a problem if the key belongs to another body, or the store fails.
+    pub(crate) async fn claim(self, api: &Api, body: &Value) -> Result<Claim, Problem> {
+        let digest = json!(body_digest(body));
         let mut place = None;
         let mut created_at = api.turns.clock.now();
-        if !create(api, &session, &digest).await? {
+        if !create(api, &self.session, &digest).await? {
             for _ in 0..STEPS {
-                let info = api.store().session(&session).await?;
+                let info = api.store().session(&self.session).await?;
                 created_at = info.as_ref().map_or(created_at, |info| info.created_at);
                 let labels = info.map(|info| info.labels).unwrap_or_default();
                 if labels.get(REQUEST_BODY) != Some(&digest) {
-                    return Err(Problem::key_reused(key));
+                    return Err(Problem::key_reused(&self.key));
                 }
                 place = labels.get(PLACE).and_then(ClaimedPlace::from_json);
                 if place.is_some() {
@@ -89,14 +119,16 @@ impl Claim {
                 tokio::time::sleep(STEP).await;
             }
         }
-        Ok(Self {
-            session,
+        Ok(Claim {
+            session: self.session,
             created_at,
             place,
-            _lock: lock,
+            _lock: self.lock,
         })
     }
+}
 
+impl Claim {
     /// Records the entry that the request is about to become.
     ///
     /// # Errors

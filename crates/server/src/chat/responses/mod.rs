@@ -30,7 +30,7 @@ use logue_harness::store::{CancelMode, EntryState};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::claims::{Claim, ClaimedPlace, body_digest};
+pub(crate) use self::claims::{Claim, ClaimName, ClaimedPlace, body_digest};
 use self::decisions::decide;
 use self::follow::follow;
 use self::ids::ResponseId;
@@ -87,7 +87,11 @@ async fn create(
         require(&caller, TokenScope::Send)?;
     }
     let mut claim = match key.filter(|_| request.is_stored()) {
-        Some(key) => Some(Claim::take(&api, &caller, (None, &key), &body(&bytes)?).await?),
+        Some(key) => {
+            let body = body(&bytes)?;
+            let name = ClaimName::lock(&api, &caller, None, &key).await;
+            Some(name.claim(&api, &body).await?)
+        }
         None => None,
     };
     let place = claim.as_ref().and_then(|claim| claim.place.as_ref());
