@@ -424,3 +424,48 @@ fn copies_are_sessions_of_their_own() {
         );
     }
 }
+
+#[test]
+fn a_session_comes_back_over_a_third_store() {
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let stores = ["sqlite:a.db", "sqlite:b.db", "sqlite:c.db"];
+    let sent = on(
+        place,
+        stores[0],
+        &["send", "--agent", "p.md", "s", "Hello."],
+    );
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    comes_back(place, stores);
+}
+
+/// Moves the session `s` from each store to the next one, and continues it in the first.
+pub(crate) fn comes_back(place: &Path, stores: [&str; 3]) {
+    let [first, second, third] = stores;
+    for (from, to) in [(first, second), (second, third), (third, first)] {
+        let mut command = logue(place);
+        command.args(["sessions", "migrate", "--from", from, "--to", to]);
+        let moved: Ran = command.output().unwrap().into();
+        assert_eq!(
+            (moved.status, moved.stdout.as_str()),
+            (0, "s\n"),
+            "{}",
+            moved.stderr
+        );
+    }
+    let more = on(place, first, &["send", "s", "More."]);
+    assert_eq!(
+        (more.status, more.stdout.as_str()),
+        (0, "More.\n"),
+        "{}",
+        more.stderr
+    );
+    for gone in [second, third] {
+        let refused = on(place, gone, &["send", "s", "More."]);
+        assert!(
+            refused.stderr.contains("error[session_moved]"),
+            "{}",
+            refused.stderr
+        );
+    }
+}

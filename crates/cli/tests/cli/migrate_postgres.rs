@@ -6,6 +6,7 @@ use std::path::Path;
 use testkit::postgres::{Database, PostgresServer};
 use testkit::soak;
 
+use crate::migrate::comes_back;
 use crate::migrate_scene::{Scene, json_of, on, seed};
 use crate::program::{Ran, folder, logue};
 
@@ -194,4 +195,21 @@ fn other_sessions_of_a_database_are_kept() {
         let more = on(place, url, &["send", "a", "More."]);
         assert_eq!(more.status, 0, "{}", more.stderr);
     }
+}
+
+#[test]
+fn a_session_comes_back_to_a_database_over_others() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let (first, third) = (server.database().unwrap(), server.database().unwrap());
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let sent = on(
+        place,
+        &first.url(),
+        &["send", "--agent", "p.md", "s", "Hello."],
+    );
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    comes_back(place, [&first.url(), FILE, &third.url()]);
 }

@@ -21,7 +21,7 @@ use super::column::{count, get, read_count, read_id, read_time, text, time};
 use super::error::{damaged, missing, unavailable};
 use super::inbox::{json, read_mode};
 use super::lease::refusal;
-use super::{inbox, suspension, turn};
+use super::{inbox, session, suspension, turn};
 use crate::encoding::parsed_message;
 
 /// The number of rows of a page.
@@ -268,14 +268,24 @@ impl PostgresStore {
         let Some(RecordPart::Head(head)) = record.next_part()? else {
             return Err(StoreError::Damaged("a record without its head".to_owned()));
         };
-        let begin = self.one(Ok(begin(session, &head, &arrival.from)), |row| {
-            Ok(match get::<String>(row, "status")?.as_str() {
-                "ok" => Some(get::<i64>(row, "sid")?),
-                _ => None,
-            })
-        });
-        let Some(sid) = begin.await? else {
-            return self.compare(session, arrival.hash, head.epoch).await;
+        let begun = self.begin_import(session, &head, (&arrival.from, &arrival.from));
+        let sid = match begun.await? {
+            Some(sid) => sid,
+            None => {
+                let result = self.compare(session, arrival.hash, head.epoch).await?;
+                let location = self.maybe(session::location(session), session::read_location);
+                let (ImportResult::Equal, Some(SessionLocation::Moved { to })) =
+                    (&result, location.await?)
+                else {
+                    return Ok(result);
+                };
+                // An equal record that had gone elsewhere comes back over other stores.
+                let begun = self.begin_import(session, &head, (&arrival.from, &to));
+                match begun.await? {
+                    Some(sid) => sid,
+                    None => return Ok(result),
+                }
+            }
         };
         let written = self.write(sid, session, arrival.hash, record).await;
         if written.is_err() {
@@ -284,6 +294,24 @@ impl PostgresStore {
             drop(self.all(Ok(undo), |_| Ok(())).await);
         }
         written.map(|()| ImportResult::Arriving)
+    }
+
+    /// Creates the row of a session that arrives from an address; `None` if a session stays.
+    ///
+    /// One that had moved to the address `moved` is replaced.
+    async fn begin_import(
+        &self,
+        session: &str,
+        head: &RecordHead,
+        (from, moved): (&str, &str),
+    ) -> Result<Option<i64>, StoreError> {
+        self.one(Ok(begin(session, head, (from, moved))), |row| {
+            Ok(match get::<String>(row, "status")?.as_str() {
+                "ok" => Some(get::<i64>(row, "sid")?),
+                _ => None,
+            })
+        })
+        .await
     }
 
     /// Compares a session that stays with the record that was to become one.
@@ -352,11 +380,11 @@ impl PostgresStore {
     }
 }
 
-fn begin(session: &str, head: &RecordHead, from: &str) -> Call {
+fn begin(session: &str, head: &RecordHead, (from, moved): (&str, &str)) -> Call {
     Call::new("SELECT * FROM logue.import($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
         .bytes(session.as_bytes().to_vec())
         .bytes(SessionLocation::arriving_owner(from).into_bytes())
-        .bytes(SessionLocation::moved_owner(from).into_bytes())
+        .bytes(SessionLocation::moved_owner(moved).into_bytes())
         .number(count(head.epoch))
         .number(count(head.messages))
         .number(count(head.entries))

@@ -148,8 +148,14 @@ pub(super) fn import(
     };
     let known = session::find(conn, place.session)?;
     if let Some(known) = &known {
-        if !known.location().permits_arrival(&arrival.from) {
-            return compare(conn, place, arrival.hash, head.epoch);
+        let location = known.location();
+        if !location.permits_arrival(&arrival.from) {
+            let result = compare(conn, place, arrival.hash, head.epoch)?;
+            // An equal record that had gone elsewhere comes back over other stores.
+            let comes_back = matches!(location, SessionLocation::Moved { .. });
+            if result != ImportResult::Equal || !comes_back {
+                return Ok(result);
+            }
         }
         session::delete(conn, place.session)?;
         conn.prepare_cached("DELETE FROM quarantine WHERE session = ?1")?
