@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use testkit::postgres::{Database, PostgresServer, PostgresSettings, StopMode};
+use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::client::{Answered, Served};
 use crate::program::{folder, logue};
@@ -241,4 +242,86 @@ fn a_store_that_fails_within_a_turn_is_named_as_the_store() {
     database.query(&whole).unwrap();
     let answer = send();
     assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+/// A turn that the database does not let end continues afterwards, however often it was tried.
+#[test]
+fn a_turn_whose_commit_fails_is_answered_once() {
+    const ATTEMPTS: usize = 6;
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let replies = vec![Reply::Answer(Answer::text("whole")); ATTEMPTS + 2];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", "<config model=\"m\"/>\n")]);
+    let mut command = logue(folder.path());
+    command.env("OPENAI_BASE_URL", model.base_url());
+    let served = Served::start_on(command, "127.0.0.1:0", &database.url(), &["agent.md"]);
+    refuse_messages(&database);
+    let body = json!({"message": "go"}).to_string();
+    let send = || served.request("POST", SEND, &[("idempotency-key", "k")], &body);
+    for attempt in 0..ATTEMPTS {
+        let refused = send();
+        assert_eq!(refused.status, 503, "{attempt}: {refused:?}");
+    }
+    database
+        .query("drop trigger refused on logue.message")
+        .unwrap();
+
+    let answer = send();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let whole = json!({"role": "assistant", "content": "whole"});
+    assert_eq!(answer.json()["replies"], json!([whole]));
+    let history = served.get("/v1/sessions/s1/messages").json();
+    let expected = json!([{"role": "user", "content": "go"}, whole]);
+    assert_eq!(history["messages"], expected);
+    // The answer was in the journal after the first attempt.
+    assert_eq!(model.received().len(), 1);
+}
+
+/// A message that was accepted on a stream is answered when the database accepts it.
+#[test]
+fn an_accepted_message_is_answered_after_its_commit_failed() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let folder = folder(&[("agent.md", ECHO)]);
+    let served = serve(folder.path(), &database.url(), &[]);
+    says(&served, "one");
+    refuse_messages(&database);
+    let body = json!({"message": "two"}).to_string();
+    let mut stream = served.try_events("POST", SEND, &[], &body).unwrap();
+    stream.until("answer.completed");
+    wait_for_line(&served, "store failed: store_unavailable");
+    database
+        .query("drop trigger refused on logue.message")
+        .unwrap();
+    let mut history = json!(null);
+    wait_until(
+        || format!("not answered: {}", served.said()),
+        || {
+            history = served.get("/v1/sessions/s1/messages").json()["messages"].clone();
+            history
+                .as_array()
+                .is_some_and(|messages| messages.len() > 2)
+        },
+    );
+    let expected = ["one", "one", "two", "two"];
+    let texts = history.as_array().unwrap().iter();
+    let texts: Vec<_> = texts.map(|message| message["content"].as_str()).collect();
+    assert_eq!(texts, expected.map(Some));
+}
+
+/// Refuses to store messages as a full disk would.
+fn refuse_messages(database: &Database) {
+    database
+        .query(
+            "create function public.refused() returns trigger language plpgsql as $$
+             begin raise exception 'no space' using errcode = '53100'; end $$;
+             create trigger refused before insert on logue.message
+             for each row execute function public.refused()",
+        )
+        .unwrap();
 }

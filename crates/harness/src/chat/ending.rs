@@ -307,12 +307,12 @@ fn state_after(
 
 /// Returns whether an entry stays unsettled after a failure, for its next owner.
 ///
-/// The sender of a message learns that it failed and can send it again. A signal was accepted for
-/// good and cannot be given again, so a brief outage of the store must not be the end of its turn:
-/// it is run again if nothing has happened in it, and else continues from its journal.
+/// Messages and signals were accepted for good, so an outage of the store must not be the end of
+/// their turns: a turn is run again if nothing has happened in it, and else continues from its
+/// journal. A damaged record stays so until a person repairs it, which the sender of a message learns.
 pub(super) fn should_requeue(claimed: &ClaimedEntry, failure: &Failure) -> bool {
     let is_message = matches!(claimed.entry.work, Some(EntryPayload::Message { .. }));
-    failure.transient && !is_message
+    failure.transient && !(is_message && failure.damaged)
 }
 
 /// The messages of a state from a position on. Costs those messages only.

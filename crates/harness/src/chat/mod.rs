@@ -164,6 +164,8 @@ struct Inner<E> {
     ///
     /// It saves the tasks of this process from polling.
     changed: tokio::sync::Notify,
+    /// The invocations that this process gave back without a note in their journals.
+    left: std::sync::Mutex<std::collections::HashSet<String>>,
     /// The original payloads of signals whose entries are stored redacted.
     live_payloads: Mutex<HashMap<(String, u64), Map<String, Value>>>,
 }

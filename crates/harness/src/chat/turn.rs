@@ -1,5 +1,8 @@
 //! One turn: from an entry of the inbox to its commit.
 
+use std::collections::HashSet;
+use std::sync::{MutexGuard, PoisonError};
+
 use logue_message::{ChatMessage, Content, Role};
 use serde_json::Map;
 use tracing::{Instrument as _, Span};
@@ -8,7 +11,7 @@ use super::trace;
 use crate::Timestamp;
 use crate::store::{
     BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload,
-    EntryState, Lease, SessionInfo, StoreError,
+    EntryState, Lease, SessionInfo, StoreError, left_note,
 };
 use crate::turns::DispatchPath;
 use logue_graph::RunOutcome;
@@ -226,8 +229,8 @@ impl<E: Send + 'static> Inner<E> {
         let lease = turn.lease;
         let entry = &turn.claimed.entry;
         let resumed = matches!(entry.work, Some(EntryPayload::Resume { .. }));
-        let invocation_id = entry.invocation_id.as_deref().unwrap_or_default();
-        let span = trace::turn(&lease.session, invocation_id);
+        let invocation_id = entry.invocation_id.clone().unwrap_or_default();
+        let span = trace::turn(&lease.session, &invocation_id);
         let ended = self.run_entry(turn, sink, &span);
         let ended = ended.instrument(span.clone()).await;
         match &ended {
@@ -237,7 +240,15 @@ impl<E: Send + 'static> Inner<E> {
             }
             Err(failure) => trace::turn_failed(&span, &failure.category),
         }
-        let ended = ended?;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(failure) => {
+                if failure.category != "session_write_conflict" {
+                    self.leave(lease, &invocation_id).await;
+                }
+                return Err(failure);
+            }
+        };
         self.changed.notify_waiters();
         if resumed {
             // A listener that cannot be reached now catches up from its cursor the next time.
@@ -272,6 +283,7 @@ impl<E: Send + 'static> Inner<E> {
                 return given_up.map(EndedTurn::under_lease);
             }
         };
+        self.note_earlier_leave(lease, &claimed, &mut basis).await?;
         let path = path(&claimed, &opened);
         let ran = if let Some(mode) = claimed.cancel {
             RunResult::Cancelled(mode)
@@ -327,6 +339,44 @@ impl<E: Send + 'static> Inner<E> {
             starts_noted: true,
         });
         Ok(())
+    }
+
+    /// Notes that this owner gives back a turn that the store did not let end.
+    ///
+    /// The next attempt counts no crash. A note that the store refuses as well is made by the next
+    /// attempt of this process.
+    async fn leave(&self, lease: &Lease, invocation_id: &str) {
+        let noted = self
+            .store
+            .journal(lease, invocation_id, vec![left_note()])
+            .await;
+        if noted.is_err() {
+            self.left_turns().insert(invocation_id.to_owned());
+        }
+    }
+
+    /// Makes the note of [`leave`](Self::leave) that an earlier attempt could not make.
+    async fn note_earlier_leave(
+        &self,
+        lease: &Lease,
+        claimed: &ClaimedEntry,
+        basis: &mut TurnBasis,
+    ) -> Result<(), Failure> {
+        let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
+        if !claimed.recovered || !self.left_turns().contains(invocation_id) {
+            return Ok(());
+        }
+        self.store
+            .journal(lease, invocation_id, vec![left_note()])
+            .await
+            .map_err(|error| Failure::save(&error, "session_save_failed"))?;
+        self.left_turns().remove(invocation_id);
+        basis.journalled.add(TurnNote::Left);
+        Ok(())
+    }
+
+    fn left_turns(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that this owner continues a turn, before anything depends on it.

@@ -52,7 +52,7 @@ pub use error::StoreError;
 pub use layer::StoreLayer;
 pub use memory::MemoryStore;
 #[cfg(feature = "system")]
-pub(crate) use process_leases::LEFT;
+pub(crate) use process_leases::{LEFT, left_note};
 pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
     AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,

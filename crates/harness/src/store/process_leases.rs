@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::layer::claim_under;
 use super::{
@@ -16,6 +16,11 @@ use crate::machine::Machine;
 
 /// The member of the journal's note that an owner left its turn.
 pub(crate) const LEFT: &str = "left";
+
+/// Returns the note that an owner left its turn.
+pub(crate) fn left_note() -> Value {
+    json!({ LEFT: true })
+}
 
 /// A clock of leases, and the processes that share it.
 ///
@@ -89,8 +94,7 @@ impl ProcessLeases {
         let Some(invocation_id) = running.and_then(|entry| entry.invocation_id) else {
             return Ok(());
         };
-        let note = json!({ LEFT: true });
-        let noted = self.inner.journal(lease, &invocation_id, vec![note]);
+        let noted = self.inner.journal(lease, &invocation_id, vec![left_note()]);
         noted.await
     }
 
