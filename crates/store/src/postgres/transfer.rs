@@ -296,7 +296,7 @@ impl PostgresStore {
         written.map(|()| ImportResult::Arriving)
     }
 
-    /// Creates the row of a session that arrives from an address; `None` if a session stays.
+    /// Creates the row of an arriving session; `None` if a session stays.
     ///
     /// One that had moved to the address `moved` is replaced.
     async fn begin_import(
