@@ -32,6 +32,7 @@ mod json_error;
 mod message;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod superseded;
 mod tool_call;
 mod validate;
 
@@ -41,5 +42,6 @@ pub use definition::{ToolDefinition, object_parameters};
 pub use history::{HistoryRepair, cancelled_result, repair_history};
 pub use json_error::MessageJsonError;
 pub use message::{ChatMessage, InstructionRank, Role};
+pub use superseded::without_superseded;
 pub use tool_call::{Arguments, ArgumentsError, CallKind, ToolCall};
 pub use validate::ShapeError;

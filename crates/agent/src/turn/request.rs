@@ -3,12 +3,13 @@
 //! A stored conversation is a log: turns that ran during a suspension are between a call and its
 //! result. Providers require each result directly after its call, and a request that ends with the
 //! message to answer. So a call is moved to its first result, and a pending call gets a result that
-//! says so. The log itself never changes.
+//! says so. A part of an answer that a later answer supersedes is left out. The log itself never
+//! changes.
 
 use std::collections::BTreeMap;
 
 use logue_graph::List;
-use logue_message::{ChatMessage, Role, repair_history};
+use logue_message::{ChatMessage, Role, repair_history, without_superseded};
 
 use crate::permission::approval::is_pending;
 
@@ -24,8 +25,8 @@ pub(crate) fn request_messages(
         kept: Vec::with_capacity(prefix.len() + conversation.len()),
         ..Log::default()
     };
-    for message in prefix.iter().chain(conversation).cloned() {
-        log.take(message);
+    for message in without_superseded(prefix.iter().chain(conversation)) {
+        log.take(message.clone());
     }
     let (mut history, _) = repair_history(log.into_messages());
     // A request ends with the message to answer, which an interrupted answer leaves open.

@@ -1,6 +1,6 @@
 //! The messages of stored sessions.
 
-use logue_harness::store::SharedStore;
+use logue_harness::store::{SharedStore, current_history};
 use logue_message::{ChatMessage, ShapeError};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::setup::store::store_failure;
 /// The number of messages that are read at once.
 const PAGE: usize = 1_000;
 
-/// Returns the messages `from..to` of a session's history.
+/// Returns the messages `from..to` of a session's history, without superseded ones.
 pub(crate) async fn messages(
     store: &SharedStore,
     session: &str,
@@ -21,13 +21,13 @@ pub(crate) async fn messages(
     let mut at = from;
     while at < to {
         let wanted = usize::try_from(to - at).unwrap_or(PAGE).min(PAGE);
-        let page = store.history(session, at, wanted).await;
+        let page = current_history(&**store, session, at, wanted).await;
         let page = page.map_err(|error| store_failure(&error))?;
         if page.is_empty() {
             break;
         }
         at += page.len() as u64;
-        messages.extend(page);
+        messages.extend(page.into_iter().filter(|message| !message.is_null()));
     }
     Ok(messages)
 }

@@ -1,4 +1,4 @@
-//! Answers that a server left half way: what remains when the next one has answered.
+//! Answers that ended half way: what remains of them, and what remains when the next one has answered.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testkit::{Answer, Delivery, Gate, ModelServer, Reply, text_delta};
 
 use crate::client::Served;
 use crate::erased::files_with;
-use crate::program::{folder, logue};
+use crate::program::{folder, logue, run};
 use crate::waiting::wait_until;
 
 const AGENT: &str = "<config model=\"m\"/>\n";
@@ -16,10 +16,14 @@ const SEND: &str = "/v1/sessions/s1/send";
 const PART: &str = "half an ";
 
 fn serve(folder: &Path, model: &ModelServer) -> Served {
+    serve_with(folder, model, &[])
+}
+
+fn serve_with(folder: &Path, model: &ModelServer, more: &[&str]) -> Served {
     let mut command = logue(folder);
     command.env("OPENAI_BASE_URL", model.base_url());
     let permitted = ["agent.md", "--permission", "*=allow", "--drain", "1s"];
-    Served::start_with(command, &permitted)
+    Served::start_with(command, &[&permitted, more].concat())
 }
 
 /// An answer that stops after its first piece.
@@ -33,6 +37,33 @@ fn send(served: &Served, text: &str) -> Value {
     let sent = served.request("POST", SEND, &[("idempotency-key", text)], &body);
     assert_eq!(sent.status, 200, "{sent:?}");
     sent.json()
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+fn assistant(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+fn part() -> Value {
+    json!({"role": "assistant", "content": PART, "status": "interrupted"})
+}
+
+fn history(served: &Served) -> Value {
+    served.get("/v1/sessions/s1/messages").json()["messages"].clone()
+}
+
+/// Returns the messages of the latest request to the model.
+fn asked(model: &ModelServer) -> Value {
+    model.received().last().unwrap().body["messages"].clone()
+}
+
+/// Waits for the failure of the session's turn, and returns its event.
+fn failed(served: &Served) -> Value {
+    let mut stream = served.events("GET", "/v1/sessions/s1/events", Some("0-1"), "");
+    stream.until("turn.failed").last().unwrap().data.clone()
 }
 
 /// Begins a turn, and ends its server after a piece of the answer.
@@ -50,7 +81,11 @@ fn left(folder: &Path, model: &ModelServer, end: Signal) {
     if end == Signal::SIGKILL {
         wait_until(
             || "the part is not stored".to_owned(),
-            || !files_with(folder, PART).is_empty(),
+            // The log of events has it before the journal.
+            || {
+                let files = files_with(folder, PART);
+                files.iter().any(|file| !file.contains("events"))
+            },
         );
         served.kill();
     } else {
@@ -164,9 +199,200 @@ fn a_drain_among_kills_does_not_count_as_one() {
     }
     // The fourth kill was one too many.
     let served = serve(folder.path(), &model);
-    let mut stream = served.events("GET", "/v1/sessions/s1/events", Some("0-1"), "");
-    let ended = stream.until("turn.failed");
-    let error = &ended.last().unwrap().data["error"];
-    assert_eq!(error["code"], "turn_interrupted", "{error}");
+    let ended = failed(&served);
+    assert_eq!(ended["error"]["code"], "turn_interrupted", "{ended}");
     assert_eq!(model.received().len(), ends.len());
+    assert_eq!(ended["messages"], json!([part()]), "{ended}");
+    assert_eq!(history(&served), json!([user("go"), part()]));
+}
+
+#[test]
+fn a_turn_that_is_given_up_keeps_its_message() {
+    let replies = (0..5).map(|number| match number {
+        0..4 => Reply::Silent,
+        _ => Reply::Answer(Answer::text("whole")),
+    });
+    for is_retried in [false, true] {
+        let model = ModelServer::start(replies.clone().collect(), Delivery::Whole).unwrap();
+        let folder = folder(&[("agent.md", AGENT)]);
+        let body = json!({"message": "go"}).to_string();
+        for requests in 1..5 {
+            let served = serve(folder.path(), &model);
+            let headers = [("idempotency-key", "go")];
+            let sent = served.connect("POST", SEND, &headers, &body).unwrap();
+            wait_until(
+                || "the model is not asked".to_owned(),
+                || model.received().len() == requests,
+            );
+            served.kill();
+            drop(sent);
+        }
+        let served = serve(folder.path(), &model);
+        let ended = failed(&served);
+        assert_eq!(ended["error"]["code"], "turn_interrupted", "{ended}");
+        assert_eq!(ended["error"]["resumable"], true, "{ended}");
+        assert_eq!(history(&served), json!([user("go")]));
+        if is_retried {
+            assert_eq!(send(&served, "go")["replies"], json!([assistant("whole")]));
+            assert_eq!(asked(&model), json!([user("go")]));
+            assert_eq!(history(&served), json!([user("go"), assistant("whole")]));
+        } else {
+            // The model receives the message with the next one.
+            send(&served, "more");
+            assert!(
+                asked(&model).to_string().contains("go"),
+                "{}",
+                asked(&model)
+            );
+            let all = json!([user("go"), user("more"), assistant("whole")]);
+            assert_eq!(history(&served), all);
+        }
+    }
+}
+
+/// Checks that every reader of a session with a superseded part receives one answer.
+fn has_one_answer(folder: &Path, served: &Served, model: &ModelServer) {
+    let shown = served.get("/v1/sessions/s1/messages").json();
+    let current = json!([user("go"), assistant("whole")]);
+    assert_eq!(shown["messages"], current, "{shown}");
+    // The part keeps its position, also at the end of a page.
+    assert_eq!(shown["to"], 3, "{shown}");
+    let page = served.get("/v1/sessions/s1/messages?before=2").json();
+    assert_eq!(page["messages"], json!([user("go")]), "{page}");
+    let nodes = served.get("/v1/sessions/s1/messages?form=nodes").json();
+    let nodes = nodes["messages"].as_array().unwrap();
+    let positions: Vec<&Value> = nodes.iter().map(|node| &node["position"]).collect();
+    assert_eq!(positions, [0, 2]);
+    for (form, to) in [
+        ("json", "json"),
+        ("chatmd", "chatmd"),
+        ("openchatml", "ocml2.2"),
+    ] {
+        let export = served.get(&format!("/v1/sessions/s1/export?form={form}"));
+        assert!(export.text.contains("whole"), "{export:?}");
+        assert!(!export.text.contains(PART), "{export:?}");
+        let command = [
+            "sessions",
+            "export",
+            "s1",
+            "--to",
+            to,
+            "--store",
+            "sqlite:s.db",
+        ];
+        let exported = run(folder, command);
+        assert_eq!(exported.status, 0, "{}{}", exported.stdout, exported.stderr);
+        assert!(
+            exported.stdout.contains("whole"),
+            "{}{}",
+            exported.stdout,
+            exported.stderr
+        );
+        assert!(
+            !exported.stdout.contains(PART),
+            "{}{}",
+            exported.stdout,
+            exported.stderr
+        );
+    }
+    let command = ["sessions", "show", "s1", "--store", "sqlite:s.db"];
+    let text = run(folder, command).stdout;
+    assert!(text.contains("whole") && !text.contains(PART), "{text}");
+    let found = served.get("/v1/sessions?search=half").json();
+    assert_eq!(found["sessions"], json!([]), "{found}");
+    let items = served.post(
+        "/v1/ag-ui/agent",
+        &json!({"threadId": "s1", "runId": "r1", "messages": [], "tools": [], "context": [],
+            "state": {}, "forwardedProps": {}}),
+    );
+    assert!(
+        items.text.contains("whole") && !items.text.contains(PART),
+        "{items:?}"
+    );
+
+    send(served, "more");
+    assert_eq!(
+        asked(model),
+        json!([user("go"), assistant("whole"), user("more")])
+    );
+    let messages = json!([
+        user("go"),
+        assistant("whole"),
+        user("more"),
+        assistant("later"),
+        user("again")
+    ]);
+    let body = json!({"model": "agent", "messages": messages}).to_string();
+    let headers = [("x-logue-session", "s1")];
+    let chat = served.request("POST", "/v1/chat/completions", &headers, &body);
+    let appended = chat.head.contains("x-logue-conversation: appended\r\n");
+    assert!(appended, "{chat:?}");
+}
+
+#[test]
+fn a_retried_answer_replaces_the_part_of_a_broken_stream() {
+    let mut replies = vec![Reply::Cut(text_delta(PART)); 2];
+    replies.extend(["whole", "later", "last"].map(|text| Reply::Answer(Answer::text(text))));
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve_with(folder.path(), &model, &["--retries", "0"]);
+    let body = json!({"message": "go"}).to_string();
+    for attempt in 1..3 {
+        let sent = served.request("POST", SEND, &[("idempotency-key", "go")], &body);
+        assert_eq!(sent.status, 503, "{attempt}: {sent:?}");
+        assert_eq!(history(&served), json!([user("go"), part()]), "{attempt}");
+    }
+    assert_eq!(send(&served, "go")["replies"], json!([assistant("whole")]));
+    assert_eq!(asked(&model), json!([user("go")]));
+}
+
+#[test]
+fn a_retried_answer_replaces_the_part_of_a_stopped_turn() {
+    for is_cut in [false, true] {
+        let mut replies = vec![if is_cut {
+            Reply::Cut(text_delta(PART))
+        } else {
+            half()
+        }];
+        replies.extend(["whole", "later", "last"].map(|text| Reply::Answer(Answer::text(text))));
+        let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+        let folder = folder(&[("agent.md", AGENT)]);
+        if !is_cut {
+            left(folder.path(), &model, Signal::SIGKILL);
+        }
+        let options = ["--on-crash", "stop", "--retries", "0"];
+        let served = serve_with(folder.path(), &model, &options);
+        if is_cut {
+            let body = json!({"message": "go"}).to_string();
+            let sent = served.request("POST", SEND, &[("idempotency-key", "go")], &body);
+            assert_eq!(sent.status, 503, "{sent:?}");
+        } else {
+            let ended = failed(&served);
+            assert_eq!(ended["error"]["code"], "turn_interrupted", "{ended}");
+        }
+        assert_eq!(history(&served), json!([user("go"), part()]));
+        let retried = served.post("/v1/sessions/s1/retry", &json!({}));
+        assert_eq!(retried.status, 200, "{retried:?}");
+        assert_eq!(retried.json()["replies"], json!([assistant("whole")]));
+        has_one_answer(folder.path(), &served, &model);
+    }
+}
+
+#[test]
+fn a_part_before_another_message_stays() {
+    let mut replies = vec![Reply::Cut(text_delta(PART))];
+    replies.extend(["whole", "later"].map(|text| Reply::Answer(Answer::text(text))));
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve_with(folder.path(), &model, &["--retries", "0"]);
+    let sent = served.post(SEND, &json!({"message": "go"}));
+    assert_eq!(sent.status, 503, "{sent:?}");
+    send(&served, "more");
+    let all = json!([user("go"), part(), user("more"), assistant("whole")]);
+    assert_eq!(history(&served), all);
+    assert!(
+        asked(&model).to_string().contains(PART),
+        "{}",
+        asked(&model)
+    );
 }

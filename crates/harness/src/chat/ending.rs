@@ -57,7 +57,7 @@ enum Keeps {
     Resumable,
     /// The started calls and their results.
     Effects,
-    /// Everything in its journal.
+    /// Everything in its journal, and the message that began it.
     Noted,
     /// Everything, and the message that began it.
     All,
@@ -85,12 +85,13 @@ impl Failed {
     }
 
     /// Returns whether the turn becomes history, with its message and its outcome.
-    fn is_kept(&self, journalled: &Journalled, resumed: bool) -> bool {
+    fn is_kept(&self, journalled: &Journalled, basis: &TurnBasis) -> bool {
         match self.keeps {
             Keeps::All => true,
-            Keeps::Noted => !journalled.is_empty(),
-            Keeps::Resumable => journalled.has_effects(resumed) || journalled.has_part(),
-            Keeps::Effects => journalled.has_effects(resumed),
+            // The owners died perhaps before one of them noted anything.
+            Keeps::Noted => basis.first.is_some() || !journalled.is_empty(),
+            Keeps::Resumable => journalled.has_effects(basis.resumed) || journalled.has_part(),
+            Keeps::Effects => journalled.has_effects(basis.resumed),
         }
     }
 }
@@ -148,7 +149,7 @@ impl<E: Send + 'static> Inner<E> {
         }
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
         let journalled = self.journalled(session, invocation_id).await?;
-        if failed.is_kept(&journalled, basis.resumed) {
+        if failed.is_kept(&journalled, basis) {
             Ok(self.retained(failed, &journalled, invocation_id, basis, opened))
         } else {
             Ok(self.failed(failed, claimed, basis, opened))

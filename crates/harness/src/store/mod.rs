@@ -35,6 +35,7 @@
 //! Nothing here is of one database: positions are numbers that count up within a session, and all
 //! times are the caller's.
 
+mod current_history;
 mod error;
 mod layer;
 mod memory;
@@ -48,6 +49,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use current_history::current_history;
 pub use error::StoreError;
 pub use layer::StoreLayer;
 pub use memory::MemoryStore;

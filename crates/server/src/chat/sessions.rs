@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use logue_harness::store::{SessionFilter, SessionInfo, SuspensionFilter, SuspensionStatus};
+use logue_harness::store::{
+    SessionFilter, SessionInfo, SuspensionFilter, SuspensionStatus, current_history,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -164,7 +166,7 @@ pub(crate) async fn messages(
     let to = query.before.unwrap_or(info.seq).min(info.seq);
     let from = to.saturating_sub(limit as u64);
     let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
-    let stored = api.store().history(&session, from, count).await?;
+    let stored = current_history(&**api.store(), &session, from, count).await?;
     let messages = match query.form {
         MessagesForm::Json => view.json(&stored),
         MessagesForm::Nodes => {

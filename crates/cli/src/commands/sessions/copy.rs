@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use logue_agent::is_pending;
 use logue_harness::store::SharedStore;
 use logue_source::{UntrustedEscaper, escape_line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::ExportArgs;
 use crate::commands::sessions::exported::JSON;
@@ -48,14 +48,22 @@ async fn export_json(store: &SharedStore, session: &str, seq: u64) -> Result<Exi
     let progress = Progress::items(seq, io::stdout().is_terminal());
     let mut escaper = UntrustedEscaper::default();
     let mut part = r#"{"messages":["#.to_owned();
-    let (mut at, mut exit) = (0, Exit::Done);
+    let (mut at, mut is_first, mut exit) = (0, true, Exit::Done);
     while at < seq {
         let found = page(store, session, at, (seq - at).min(PAGE)).await?;
         if found.is_empty() {
             break;
         }
         for message in found {
-            if at > 0 {
+            if matches!(message, Ok(Value::Null)) {
+                // A later answer supersedes it.
+                at += 1;
+                progress.advance(1);
+                continue;
+            }
+            if is_first {
+                is_first = false;
+            } else {
                 part.push(',');
             }
             let readable = message.and_then(|message| {

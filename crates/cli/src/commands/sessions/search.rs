@@ -7,7 +7,7 @@ use logue_harness::store::{SessionFilter, SharedStore};
 use logue_message::ChatMessage;
 use logue_source::{ColorMode, escape_line};
 use logue_store::{SearchHit, SearchIndex};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::age::ago;
 use crate::arguments::SearchArgs;
@@ -60,6 +60,7 @@ pub(super) async fn search(store: SharedStore, arguments: &SearchArgs) -> Result
             }
             let texts: Vec<(u64, String, String)> = (at..)
                 .zip(&messages)
+                .filter(|(_, message)| !matches!(message, Ok(Value::Null)))
                 .filter_map(|(seq, message)| {
                     let message = message.as_ref().ok();
                     let message = message.and_then(|json| ChatMessage::from_json(json).ok());

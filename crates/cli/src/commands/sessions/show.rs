@@ -2,7 +2,7 @@
 
 use logue_harness::store::{
     EntryPayload, EntryState, InboxEntry, SessionInfo, SharedStore, StoreError, StoredOutcome,
-    Suspension, SuspensionFilter, SuspensionStatus,
+    Suspension, SuspensionFilter, SuspensionStatus, current_history,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_json, escape_line, escape_untrusted, quote_word};
@@ -117,6 +117,8 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
 }
 
 /// Returns a page of messages, each or the reason that it cannot be read.
+///
+/// `null` takes the place of a message that a later one supersedes.
 pub(super) async fn page(
     store: &SharedStore,
     session: &str,
@@ -124,12 +126,12 @@ pub(super) async fn page(
     most: u64,
 ) -> Result<Vec<Result<Value, String>>, CliError> {
     let limit = usize::try_from(most).unwrap_or(PAGE);
-    match store.history(session, from, limit).await {
+    match current_history(&**store, session, from, limit).await {
         Ok(page) => Ok(page.into_iter().map(Ok).collect()),
         Err(StoreError::Damaged(_)) => {
             let mut page = Vec::new();
             for seq in from..from.saturating_add(most) {
-                match store.history(session, seq, 1).await {
+                match current_history(&**store, session, seq, 1).await {
                     Ok(alone) => page.extend(alone.into_iter().map(Ok)),
                     Err(StoreError::Damaged(cause)) => page.push(Err(cause)),
                     Err(error) => return Err(store_failure(&error)),
@@ -162,11 +164,12 @@ async fn readable(
             break;
         }
         for message in found {
-            messages.push(message.unwrap_or_else(|cause| {
+            let message = message.unwrap_or_else(|cause| {
                 is_damaged = true;
                 report_unreadable(at, &cause);
                 json!({ "unreadable": cause })
-            }));
+            });
+            messages.extend(Some(message).filter(|message| !message.is_null()));
             at += 1;
         }
     }

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use logue_harness::chat::{ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget};
 use logue_harness::events::LoggedEvent;
-use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus};
+use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus, current_history};
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ impl Run {
             return Ok(());
         }
         let count = usize::try_from(before).unwrap_or(usize::MAX);
-        let stored = self.api.store().history(&self.session, 0, count).await?;
+        let stored = current_history(&**self.api.store(), &self.session, 0, count).await?;
         let mut messages = snapshot(0, &stored);
         let id = format!("{}-user", self.turn_name(entry.unwrap_or_default()));
         messages.push(message_json(&id, message));
@@ -260,7 +260,7 @@ impl Run {
         let store = self.api.store();
         let stored = match store.session(&self.session).await? {
             None => Vec::new(),
-            Some(_) => store.history(&self.session, 0, usize::MAX >> 1).await?,
+            Some(_) => current_history(&**store, &self.session, 0, usize::MAX >> 1).await?,
         };
         let mut messages = snapshot(0, &stored);
         if let Some(running) = running {

@@ -5,7 +5,7 @@
 
 use logue_agent::is_pending;
 use logue_harness::chat::{BranchPoint, fork_session};
-use logue_harness::store::{SessionFork, SharedStore, StoreError};
+use logue_harness::store::{SessionFork, SharedStore, StoreError, current_history};
 use logue_message::{ChatMessage, Role};
 use serde_json::{Value, json};
 
@@ -173,7 +173,7 @@ async fn stored(store: &SharedStore, session: &str) -> Result<Vec<Exchange>, Sto
     if store.session(session).await?.is_none() {
         return Ok(Vec::new());
     }
-    let stored = store.history(session, 0, usize::MAX >> 1).await?;
+    let stored = current_history(&**store, session, 0, usize::MAX >> 1).await?;
     // Hidden messages keep their place.
     let hidden = || ChatMessage::tool("", "");
     let messages = stored

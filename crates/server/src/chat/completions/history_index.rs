@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use logue_harness::store::{SessionFilter, SessionInfo, Store, StoreError};
+use logue_harness::store::{SessionFilter, SessionInfo, Store, StoreError, current_history};
 use logue_message::ChatMessage;
 use tokio::sync::Mutex;
 
@@ -146,7 +146,7 @@ pub(crate) async fn history(
     store: &dyn Store,
     session: &str,
 ) -> Result<Vec<ChatMessage>, StoreError> {
-    let stored = store.history(session, 0, usize::MAX >> 1).await;
+    let stored = current_history(store, session, 0, usize::MAX >> 1).await;
     let stored = match stored {
         Ok(stored) => stored,
         // It was removed meanwhile.
@@ -154,7 +154,7 @@ pub(crate) async fn history(
         Err(error) => return Err(error),
     };
     let messages = stored.iter();
-    // Positions stay: a message that cannot be read is hidden.
+    // Positions stay: a message that is superseded or cannot be read is hidden.
     let messages = messages.map(|message| {
         let read = ChatMessage::from_json(message).ok();
         read.unwrap_or_else(|| ChatMessage::system(""))

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use logue_agent::is_pending;
+use logue_harness::store::current_history;
 use logue_message::ChatMessage;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -92,14 +93,14 @@ async fn messages(api: &Api, session: &str, end: u64) -> Result<Vec<ChatMessage>
     let mut messages = Vec::new();
     let (mut at, mut bytes) = (0, 0);
     while at < end {
-        let stored = api.store().history(session, at, PAGE).await?;
+        let stored = current_history(&**api.store(), session, at, PAGE).await?;
         if stored.is_empty() {
             break;
         }
         at += stored.len() as u64;
         for message in stored {
             bytes += message.to_string().len();
-            // A message that cannot be read is hidden.
+            // A message that is superseded or cannot be read is hidden.
             let message = ChatMessage::from_json(&message).ok();
             let message = message.filter(|message| !is_pending(message));
             messages.extend(message.as_ref().and_then(visible_message));

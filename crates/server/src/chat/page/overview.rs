@@ -1,6 +1,6 @@
 //! Titles of sessions, and their search.
 
-use logue_harness::store::{SessionInfo, Store, StoreError};
+use logue_harness::store::{SessionInfo, Store, StoreError, current_history};
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 
 use super::super::visible::visible_message;
@@ -93,7 +93,7 @@ impl SessionSearch {
         while end > last && self.left > 0 {
             let from = end.saturating_sub(PAGE as u64).max(last);
             let count = usize::try_from(end - from).unwrap_or(PAGE);
-            let messages = store.history(&info.session, from, count).await?;
+            let messages = current_history(store, &info.session, from, count).await?;
             self.left = self.left.saturating_sub(count);
             let mut found = messages.iter().rev().filter_map(|message| {
                 let message = visible_message(&ChatMessage::from_json(message).ok()?)?;

@@ -6,7 +6,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use logue_agent::is_pending;
-use logue_harness::store::{SessionFork, SessionInfo};
+use logue_harness::store::{SessionFork, SessionInfo, current_history};
 use logue_message::{ChatMessage, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -116,7 +116,7 @@ async fn items(
     let query = parameters(&uri)?;
     let info = own_conversation(&api, &caller, &id).await?;
     let from = info.seq.saturating_sub(MESSAGES as u64);
-    let stored = api.store().history(&id, from, MESSAGES).await?;
+    let stored = current_history(&**api.store(), &id, from, MESSAGES).await?;
     Ok(Json(page(items_of(&id, from, &stored), &query)?).into_response())
 }
 
