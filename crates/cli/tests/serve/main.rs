@@ -45,6 +45,7 @@ mod prefix;
 mod program;
 mod prompt_files;
 mod proxy;
+mod readiness;
 mod recovered_completions;
 mod refused;
 mod reload;

@@ -227,6 +227,7 @@ layer! {
     mark_moved(lease: &'a Lease, hash: RecordHash, to: &'a str) -> bool;
     mark_arrived(session: &'a str) -> bool;
     version() -> Option<u64>;
+    ready() -> ();
     verify(session: Option<&'a str>) -> IntegrityReport;
     repair(now: Timestamp) -> RepairReport;
     quarantine(faults: Vec<IntegrityFault>, now: Timestamp) -> RepairReport;

@@ -469,6 +469,14 @@ pub trait Store: Send + Sync {
     /// `None` if the store has none; a caller that follows the store then reads it each time.
     fn version(&self) -> StoreResult<'_, Option<u64>>;
 
+    /// Checks that the store accepts changes, without one.
+    ///
+    /// Stores whose reads do not show that check what a change requires.
+    fn ready(&self) -> StoreResult<'_, ()> {
+        let version = self.version();
+        Box::pin(async { version.await.map(drop) })
+    }
+
     /// Checks what can be checked of what is stored, of one session or of all: positions without
     /// gaps, no entry settled without its outcome, no suspension without its session, and the
     /// checksum of each record where the store has checksums.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use logue_harness::store::{SharedStore, StoreError};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -28,7 +29,7 @@ struct Question {
 }
 
 impl Readiness {
-    /// Checks that the store answers. Many callers ask it once.
+    /// Checks that the store accepts changes. Many callers ask it once.
     ///
     /// # Errors
     /// Returns the problem of a store that fails, or does not answer in time.
@@ -41,11 +42,15 @@ impl Readiness {
         }
         let mut waiting = question.waiting.take().unwrap_or_else(|| {
             let store = store.clone();
-            tokio::spawn(async move { store.version().await.map(drop) })
+            tokio::spawn(async move { store.ready().await })
         });
         let answer = match timeout(ANSWER, &mut waiting).await {
             Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(Problem::from(error)),
+            Ok(Ok(Err(error))) => Err(Problem {
+                // Load balancers send requests elsewhere, whatever the cause.
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                ..Problem::from(error)
+            }),
             Ok(Err(_)) => Err(Problem::store_unavailable("the question has failed")),
             Err(_) => {
                 question.waiting = Some(waiting);

@@ -58,6 +58,9 @@ use self::queue::{Flush, Pace, Queue};
 use self::transfer::Place;
 use self::turn::{Change, DispositionRow, OutcomeRow};
 
+/// The time for which a check of the file waits for other processes.
+const READY_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -566,6 +569,23 @@ impl Store for SqliteStore {
         self.observer.ask(Flush::WithLater, |conn| {
             let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
             Ok(Some(version.unsigned_abs()))
+        })
+    }
+
+    fn ready(&self) -> StoreResult<'_, ()> {
+        Box::pin(async {
+            // An empty change takes the lock and checks the identity of the file as others do.
+            self.write_lease(|_| Ok(())).await?;
+            let path = self.path.clone();
+            let read = self.observer.ask(Flush::WithLater, move |_| {
+                // The pages that other connections have cached hide a damaged file.
+                let conn = file::open_reader(&path, READY_TIMEOUT, Access::ReadWrite)?;
+                let sessions = "SELECT id FROM session LIMIT 1";
+                let mut sessions = conn.prepare(sessions)?;
+                sessions.query([])?.next()?;
+                Ok(())
+            });
+            read.await
         })
     }
 
