@@ -1,7 +1,7 @@
 //! Requests that fail or are repeated half way, and what they leave.
 
 use nix::libc;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::client::Served;
@@ -149,4 +149,111 @@ fn an_unknown_member_of_a_message_is_refused_by_name() {
         json!({"role": "user", "name": "ann", "content": [{"type": "text", "text": "go"}, image]});
     let sent = served.post("/v1/sessions/s1/send", &json!({ "message": message }));
     assert_eq!(sent.status, 200, "{sent:?}");
+}
+
+/// Returns the number of sessions of a server.
+fn sessions(served: &Served) -> usize {
+    let listed = served.get("/v1/sessions").json();
+    listed["sessions"].as_array().unwrap().len()
+}
+
+#[test]
+fn an_image_is_inline_or_at_a_web_address() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let post = |path: &str, body: &Value| {
+        let text = body.to_string();
+        served.request("POST", path, &[], &text)
+    };
+    let requests = |url: &str, number: usize| {
+        let text = json!({"type": "text", "text": "go"});
+        let image = json!({"type": "image_url", "image_url": {"url": url}});
+        let input = json!({"type": "input_image", "image_url": url});
+        let message = |parts: Value| json!([{"role": "user", "id": "m1", "content": parts}]);
+        let block = match url
+            .strip_prefix("data:")
+            .and_then(|url| url.split_once(";base64,"))
+        {
+            Some((kind, data)) => json!({"type": "image", "media_type": kind,
+                "source": {"type": "inline", "base64_data": data}}),
+            None => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        };
+        let part = json!({"type": "image", "source": {"type": "url", "value": url}});
+        let sent = json!({"role": "user", "content": [text, block]});
+        [
+            (
+                format!("/v1/sessions/s{number}/send"),
+                json!({"message": sent}),
+            ),
+            (
+                "/v1/chat/completions".to_owned(),
+                json!({"model": "agent", "messages": message(json!([text, image]))}),
+            ),
+            (
+                "/v1/responses".to_owned(),
+                json!({"model": "agent", "input": message(json!([
+                    {"type": "input_text", "text": "go"}, input]))}),
+            ),
+            (
+                "/v1/ag-ui/agent".to_owned(),
+                json!({"threadId": format!("t{number}"), "runId": "r1",
+                    "messages": message(json!([text, part])), "tools": [], "context": [],
+                    "state": {}, "forwardedProps": {}}),
+            ),
+        ]
+    };
+    let refused = [
+        "file:///etc/passwd",
+        "data:text/html;base64,AAAA",
+        "a.png",
+        "https://",
+    ];
+    for (number, url) in refused.into_iter().enumerate() {
+        for (path, body) in requests(url, number) {
+            let answer = post(&path, &body);
+            assert_eq!(answer.status, 400, "{path} {url}: {answer:?}");
+            assert!(answer.text.contains("data:image/"), "{path}: {answer:?}");
+        }
+    }
+    assert_eq!(sessions(&served), 0);
+    let accepted = ["https://example.org/a.png", "data:image/png;base64,AAAA"];
+    for (number, url) in accepted.into_iter().enumerate() {
+        for (path, body) in requests(url, number) {
+            let answer = post(&path, &body);
+            assert_eq!(answer.status, 200, "{path} {url}: {answer:?}");
+        }
+    }
+    assert_ne!(sessions(&served), 0);
+}
+
+#[test]
+fn a_refused_role_is_named() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    for role in ["system", "developer", "assistant"] {
+        let message = json!({"role": role, "content": "go"});
+        let refused = served.post("/v1/sessions/s1/send", &json!({ "message": message }));
+        assert_eq!(refused.status, 400, "{refused:?}");
+        let detail = format!("a client sends the role `user`, not `{role}`");
+        assert_eq!(refused.json()["detail"], detail.as_str());
+    }
+}
+
+#[test]
+fn one_text_is_the_same_message_in_every_form() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let forms = [
+        json!("go"),
+        json!({"role": "user", "content": "go"}),
+        json!({"role": "user", "content": [{"type": "text", "text": "go"}]}),
+    ];
+    let key = [("idempotency-key", "k")];
+    for message in forms {
+        let body = json!({ "message": message }).to_string();
+        let sent = served.request("POST", "/v1/sessions/s1/send", &key, &body);
+        assert_eq!(sent.status, 200, "{sent:?}");
+    }
+    let shown = served.get("/v1/sessions/s1/messages").json();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2, "{shown}");
 }

@@ -1,6 +1,7 @@
 //! Chats over HTTP: sessions, events, decisions, and an OpenAI-compatible endpoint.
 
 mod accept;
+mod accepted_images;
 pub(crate) mod access;
 mod ag_ui;
 mod agents;

@@ -7,11 +7,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use logue_harness::chat::{BusyPolicy, ChatTurnOutcome, PausedPolicy, SendOptions};
 use logue_harness::store::CancelMode;
-use logue_message::{ChatMessage, Role};
+use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::accept::accepts_events;
+use super::accepted_images::check_images;
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::{PathOf, single};
@@ -184,7 +185,7 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
             detail,
         )
     };
-    let message = match message {
+    let mut message = match message {
         Value::String(text) => ChatMessage::user(text.as_str()),
         message => {
             if let Some(member) = unknown_member(message) {
@@ -197,14 +198,27 @@ fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
         }
     };
     if message.role != Role::User {
-        let role = message.role.as_str();
+        // A developer message is a system message with another rank.
+        let role = if message.developer {
+            "developer"
+        } else {
+            message.role.as_str()
+        };
         return Err(invalid(format!(
             "a client sends the role `user`, not `{role}`"
         )));
     }
     message
         .validate()
-        .map_err(|error| invalid(error.to_string()))?;
+        .map_err(|error| error.to_string())
+        .and_then(|()| check_images(&message))
+        .map_err(invalid)?;
+    // One text is the same message in both forms.
+    if let Content::Blocks(blocks) = &message.content
+        && let [ContentBlock::Text { text, .. }] = blocks.as_slice()
+    {
+        message.content = text.as_str().into();
+    }
     Ok(message)
 }
 

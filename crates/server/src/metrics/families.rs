@@ -21,6 +21,8 @@ pub(crate) struct Family {
     pub(crate) form: Form,
     pub(crate) labels: &'static [&'static str],
     pub(crate) help: &'static str,
+    /// Whether the metric is left out until it has a value.
+    pub(crate) is_optional: bool,
 }
 
 impl Family {
@@ -35,6 +37,7 @@ impl Family {
             form,
             labels,
             help,
+            is_optional: false,
         }
     }
 
@@ -46,6 +49,14 @@ impl Family {
             form,
             labels,
             help,
+            is_optional: false,
+        }
+    }
+
+    const fn optional(self) -> Self {
+        Self {
+            is_optional: true,
+            ..self
         }
     }
 
@@ -57,6 +68,7 @@ impl Family {
             form,
             labels,
             help,
+            is_optional: false,
         }
     }
 }
@@ -105,7 +117,8 @@ pub(crate) static APPROVALS_WAITING: Family = Family::gauge(
 pub(crate) static LISTEN_UP: Family = Family::gauge(
     "logue_store_listen_up",
     "Whether notifications of other nodes arrive.",
-);
+)
+.optional();
 pub(crate) static EVENT_STREAMS_OPEN: Family = Family::gauge(
     "logue_event_streams_open",
     "Readers of events in this process.",

@@ -97,6 +97,9 @@ impl Registry {
         let mut text = String::new();
         for family in self.families {
             let own = values.get(family.name);
+            if own.is_none() && family.is_optional {
+                continue;
+            }
             write_head(&mut text, family);
             for (labels, value) in own.into_iter().flatten() {
                 write_value(&mut text, family, labels, value);
@@ -188,12 +191,14 @@ mod tests {
         form: Form::Counter,
         labels: &["name"],
         help: "Calls.",
+        is_optional: false,
     };
     static SECONDS: Family = Family {
         name: "seconds",
         form: Form::Histogram(&[0.5, 1.0]),
         labels: &[],
         help: "Seconds.",
+        is_optional: false,
     };
     static BOTH: &[&Family] = &[&CALLS, &SECONDS];
 

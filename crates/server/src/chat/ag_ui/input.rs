@@ -4,6 +4,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::chat::accepted_images::check_images;
 use crate::chat::problem::Problem;
 
 /// The longest id of a run, in bytes.
@@ -172,7 +173,9 @@ pub(super) fn user_message(message: &Value) -> Result<ChatMessage, Problem> {
     let message = ChatMessage::user(content);
     message
         .validate()
-        .map_err(|error| Problem::invalid(format!("the message of the user: {error}")))?;
+        .map_err(|error| error.to_string())
+        .and_then(|()| check_images(&message))
+        .map_err(|cause| Problem::invalid(format!("the message of the user: {cause}")))?;
     Ok(message)
 }
 

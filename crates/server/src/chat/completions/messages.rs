@@ -3,6 +3,7 @@
 use logue_message::{ChatMessage, Content, ContentBlock, ImageDetail, ImageSource, Role};
 use serde_json::Value;
 
+use crate::chat::accepted_images::check_images;
 use crate::chat::problem::Problem;
 
 /// The messages of a request: the earlier ones, and the one to answer.
@@ -58,6 +59,7 @@ fn parse(message: &Value) -> Result<Option<ChatMessage>, String> {
         None => return Err("`role` is missing".to_owned()),
     };
     message.validate().map_err(|error| error.to_string())?;
+    check_images(&message)?;
     Ok(Some(message))
 }
 

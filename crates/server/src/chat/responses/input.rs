@@ -4,6 +4,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use serde_json::Value;
 
 use super::ids::ApprovalId;
+use crate::chat::accepted_images::check_images;
 use crate::chat::completions::image;
 use crate::chat::problem::Problem;
 
@@ -188,6 +189,7 @@ fn parse_message(item: &Value) -> Result<Option<ChatMessage>, String> {
         Some("user" | "system" | "developer") => {
             let message = ChatMessage::user(content);
             message.validate().map_err(|error| error.to_string())?;
+            check_images(&message)?;
             Ok(Some(message))
         }
         Some("assistant") => {
