@@ -138,7 +138,7 @@ impl ArgumentSchema {
     /// Returns whether a text is JSON of this shape.
     ///
     /// Linear in the text; a shape that would need more than a bounded number of steps for each
-    /// byte is not checked to its end, and neither is a value that is nested deeper than 128
+    /// byte is not checked to its end, and neither is a value that is nested deeper than 64
     /// levels or holds what no type here can (a number out of range, half a surrogate pair).
     ///
     /// # Errors

@@ -28,6 +28,15 @@ pub const MAX_DIAGNOSTICS: usize = 10_000;
 /// Nesting of the YAML of a document header.
 pub(crate) const MAX_HEADER_DEPTH: usize = 48;
 
+/// Nesting of the YAML of a document header that is parsed on the stack of the caller.
+///
+/// The parser takes up to 6 KiB of stack a level, and a stack may be as small as 128 KiB. A header
+/// that may be deeper is parsed on a thread of its own, with a stack of [`HEADER_STACK`] bytes.
+pub(crate) const MAX_SHALLOW_HEADER_DEPTH: usize = 12;
+
+/// Stack of a thread that parses a deep header, in bytes.
+pub(crate) const HEADER_STACK: usize = 2 * 1024 * 1024;
+
 /// Nodes of the YAML of a document header, those that aliases repeat included.
 pub(crate) const MAX_HEADER_NODES: usize = 20_000;
 
@@ -36,8 +45,9 @@ pub(crate) const MAX_HEADER_ALIASES: usize = 100;
 
 /// Maximum nesting depth to which arguments are checked against a declared type.
 ///
-/// Deeper values pass. Each alternative or reference on the way counts as a level.
-pub const MAX_SHAPE_DEPTH: usize = 256;
+/// Deeper values pass. Each alternative or reference on the way counts as a level. The check fits a
+/// stack of 128 KiB.
+pub const MAX_SHAPE_DEPTH: usize = 64;
 
 /// Maximum steps of a type check in addition to those for each byte.
 ///
@@ -48,7 +58,16 @@ pub(crate) const SHAPE_STEPS: usize = 10_000;
 pub(crate) const SHAPE_STEPS_PER_BYTE: usize = 32;
 
 /// Nesting of a type in a TypeScript declaration; a deeper one takes any value.
-pub const MAX_TYPE_DEPTH: usize = 64;
+///
+/// Braces, parentheses, type arguments and each `[]` count. The reader fits a stack of 128 KiB.
+pub const MAX_TYPE_DEPTH: usize = 32;
+
+/// Nested arrays and objects of a JSON Schema that is read back from TypeScript; a declaration with
+/// more stays text.
+///
+/// JSON readers accept 128, of which a row of a data set takes up to 6. Schemas within the limit are
+/// read, written and dropped on a stack of 128 KiB.
+pub(crate) const MAX_SCHEMA_LEVELS: usize = 112;
 
 /// Maximum length of a word of the source in a message, in characters.
 pub(crate) const MAX_QUOTED_CHARS: usize = 60;

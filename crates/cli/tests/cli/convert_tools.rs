@@ -484,3 +484,24 @@ fn a_tool_without_a_schema_has_the_shape_of_its_form() {
     );
     assert!(ran.stderr.contains("tool 1 got a schema"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_type_of_too_many_lists_stays_text() {
+    let text = |lists: usize| {
+        format!(
+            "<|start|>developer<|message|># Tools\n\n## functions\n\nnamespace functions {{\n\n\
+             type f = (_: {{\na?: string{},\n}}) => any;\n\n}} // namespace functions<|end|>\
+             <|start|>user<|message|>Hi<|end|>",
+            "[]".repeat(lists)
+        )
+    };
+    let ran = convert(&text(8), "harmony", "openai");
+    assert!(value(&ran.stdout)["tools"].is_array(), "{}", ran.stderr);
+    let deep = text(5_000);
+    let ran = convert(&deep, "harmony", "openai");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let written = value(&ran.stdout);
+    let messages = written["messages"].as_array().or(written.as_array());
+    let developer = messages.unwrap()[0]["content"].as_str().unwrap();
+    assert!(developer.contains(&"[]".repeat(5_000)), "{written}");
+}

@@ -14,6 +14,7 @@ use serde_json::{Number, Value};
 use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
 use super::validate::{scalar_fits, steps, validate_node};
+use crate::limits::MAX_SHAPE_DEPTH;
 
 /// Properties of one object that can be told apart while it is read.
 const MARKS: usize = 64;
@@ -33,6 +34,7 @@ pub(super) fn fits(shape: &ArgumentSchema, text: &[u8]) -> bool {
         shape,
         id: shape.root,
         steps: &steps,
+        room: MAX_SHAPE_DEPTH,
     };
     seed.deserialize(&mut parser).is_ok() && parser.end().is_ok() && steps.get() > 0
 }
@@ -43,11 +45,17 @@ struct Seed<'s> {
     id: NodeId,
     /// Remaining steps of the whole text, alternatives included.
     steps: &'s Cell<usize>,
+    /// Remaining levels of nesting; with none left, every value passes.
+    room: usize,
 }
 
 impl<'s> Seed<'s> {
     const fn child(&self, id: NodeId) -> Self {
-        Self { id, ..*self }
+        Self {
+            id,
+            room: self.room.saturating_sub(1),
+            ..*self
+        }
     }
 
     /// The seed's node, or the one that it only names.
@@ -64,7 +72,7 @@ impl<'s> Seed<'s> {
     }
 
     fn judge<E: Error>(&self, value: &Value) -> Result<(), E> {
-        validate_node(self.shape, self.id, value, self.steps).map_err(|_| no())
+        validate_node(self.shape, self.id, value, self.steps, self.room).map_err(|_| no())
     }
 }
 
@@ -73,7 +81,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
         let (seed, node) = self.resolved();
-        if node.is_free() {
+        if node.is_free() || seed.room == 0 {
             return IgnoredAny::deserialize(input).map(drop);
         }
         if !node.unions.is_empty() || !node.all.is_empty() {

@@ -58,12 +58,13 @@ pub(super) fn judge(
     Validator::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
 }
 
-/// Validates one node with the remaining steps of the whole text.
+/// Validates one node with the remaining steps and levels of the whole text.
 pub(super) fn validate_node(
     shape: &ArgumentSchema,
     id: NodeId,
     value: &Value,
     steps: &Cell<usize>,
+    room: usize,
 ) -> Result<(), Finding> {
     let mut judge = Validator {
         shape,
@@ -71,7 +72,7 @@ pub(super) fn validate_node(
         ignored: None,
         level: 0,
     };
-    let result = judge.value(id, value, MAX_SHAPE_DEPTH);
+    let result = judge.value(id, value, room);
     steps.set(judge.steps);
     result
 }

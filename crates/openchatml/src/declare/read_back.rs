@@ -5,13 +5,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::limits::MAX_TYPE_DEPTH;
+use crate::limits::{MAX_SCHEMA_LEVELS, MAX_TYPE_DEPTH};
 
 /// Parses `namespace functions { … }`, which must be the whole text.
 ///
 /// Returns the tools as JSON of Chat Completions. Linear in the text.
 pub(crate) fn functions(text: &str) -> Option<Vec<Value>> {
-    let mut reader = Reader { rest: text };
+    let mut reader = Reader {
+        rest: text,
+        levels: 0,
+    };
     reader.word("namespace")?;
     reader.word("functions")?;
     reader.mark('{')?;
@@ -30,6 +33,8 @@ pub(crate) fn functions(text: &str) -> Option<Vec<Value>> {
 
 struct Reader<'t> {
     rest: &'t str,
+    /// Nested arrays and objects of JSON in the schemas that were read.
+    levels: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -50,6 +55,7 @@ impl<'t> Reader<'t> {
             self.word("_")?;
             self.mark(':')?;
             let described = self.comments().join("\n");
+            self.levels = 0;
             let mut schema = self.union(0)?;
             describe(&mut schema, described);
             self.mark(')')?;
@@ -59,8 +65,15 @@ impl<'t> Reader<'t> {
         self.rest = self.rest.strip_prefix('>')?;
         self.word("any")?;
         self.mark(';')?;
+        // Defaults and examples are values of their own.
+        if !fits(&parameters, MAX_SCHEMA_LEVELS) {
+            return None;
+        }
         function.insert("parameters".into(), parameters);
-        Some(json!({"type": "function", "function": function}))
+        let mut tool = Map::new();
+        tool.insert("type".into(), "function".into());
+        tool.insert("function".into(), function.into());
+        Some(tool.into())
     }
 
     /// `A | B`; a variant on a line of its own may have a comment.
@@ -72,7 +85,7 @@ impl<'t> Reader<'t> {
         let mut variants = Vec::new();
         loop {
             let mut variant = self.intersection(depth)?;
-            let mut ahead = Reader { rest: self.rest };
+            let mut ahead = Reader { ..*self };
             let comment = ahead.line_comment();
             if let Some(words) = comment.filter(|_| on_lines) {
                 annotate(&mut variant, words);
@@ -86,7 +99,8 @@ impl<'t> Reader<'t> {
         if !on_lines && variants.len() == 1 {
             return variants.pop();
         }
-        Some(joined(&variants, on_lines))
+        self.deepen(2)?;
+        Some(joined(variants, on_lines))
     }
 
     fn intersection(&mut self, depth: usize) -> Option<Value> {
@@ -98,16 +112,31 @@ impl<'t> Reader<'t> {
         while self.mark('&').is_some() {
             parts.push(self.suffixed(depth)?);
         }
-        Some(json!({"allOf": parts}))
+        self.deepen(2)?;
+        Some(object_of("allOf", parts.into()))
     }
 
     fn suffixed(&mut self, depth: usize) -> Option<Value> {
+        // Sibling types must not add up.
+        let beside = std::mem::take(&mut self.levels);
         let mut schema = self.primary(depth)?;
         while let Some(rest) = self.rest.strip_prefix("[]") {
             self.rest = rest;
-            schema = json!({"type": "array", "items": schema});
+            self.deepen(1)?;
+            // `json!` copies a value that it contains.
+            let mut array = Map::new();
+            array.insert("type".into(), "array".into());
+            array.insert("items".into(), schema);
+            schema = array.into();
         }
+        self.levels = self.levels.max(beside);
         Some(schema)
+    }
+
+    /// Adds levels around the schema that was read; `None` if it is too deep.
+    fn deepen(&mut self, levels: usize) -> Option<()> {
+        self.levels += levels;
+        (self.levels <= MAX_SCHEMA_LEVELS).then_some(())
     }
 
     fn primary(&mut self, depth: usize) -> Option<Value> {
@@ -172,6 +201,7 @@ impl<'t> Reader<'t> {
                 }
             }
         }
+        self.deepen(2)?;
         let mut object = Map::new();
         object.insert("type".into(), "object".into());
         object.insert("properties".into(), properties.into());
@@ -260,10 +290,24 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// Returns whether a value has at most this many levels.
+fn fits(value: &Value, levels: usize) -> bool {
+    let inner = levels.checked_sub(1);
+    match value {
+        Value::Array(items) => {
+            inner.is_some_and(|levels| items.iter().all(|item| fits(item, levels)))
+        }
+        Value::Object(object) => {
+            inner.is_some_and(|levels| object.values().all(|item| fits(item, levels)))
+        }
+        _ => true,
+    }
+}
+
 /// The schema of a union.
-fn joined(schemas: &[Value], on_lines: bool) -> Value {
+fn joined(schemas: Vec<Value>, on_lines: bool) -> Value {
     if on_lines {
-        return json!({"anyOf": schemas});
+        return object_of("anyOf", schemas.into());
     }
     let only = |schema: &Value, key: &str| {
         let object = schema.as_object().filter(|object| object.len() == 1)?;
@@ -277,8 +321,13 @@ fn joined(schemas: &[Value], on_lines: bool) -> Value {
     let names: Option<Vec<Value>> = schemas.iter().map(|it| only(it, "type")).collect();
     match names {
         Some(names) => json!({"type": names}),
-        None => json!({"anyOf": schemas}),
+        None => object_of("anyOf", schemas.into()),
     }
+}
+
+/// An object with one key. `json!` would copy the value.
+fn object_of(key: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([(key.to_owned(), value)]))
 }
 
 fn first_of(list: Value) -> Option<Value> {

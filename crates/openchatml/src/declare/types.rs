@@ -210,9 +210,12 @@ impl<'t> Types<'t> {
     fn postfix(&mut self, depth: usize) -> Read {
         let mut id = self.primary(depth);
         let mut suffixed = [None; SUFFIXES];
+        let mut room = depth;
         while self.lexer.peek().word == Word::Mark(b'[') && !self.lexer.peek().on_new_line {
             let open = self.lexer.next();
-            if !self.eat(b']') {
+            let is_too_deep = room == 0;
+            room = room.saturating_sub(1);
+            if is_too_deep || !self.eat(b']') {
                 self.lexer.skip_brackets(open);
                 id = self.vague();
                 continue;

@@ -13,7 +13,8 @@ use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
 use crate::document::owned::HeaderBuf;
 use crate::limits::{
-    MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES, MAX_QUOTED_CHARS,
+    HEADER_STACK, MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES,
+    MAX_QUOTED_CHARS, MAX_SHALLOW_HEADER_DEPTH,
 };
 use crate::read::number_fidelity::Spellings;
 use crate::syntax::findings::Findings;
@@ -96,10 +97,44 @@ pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagn
             .with_help("save the file as UTF-8"),
         )
     })?;
+    if nesting_bound(text) <= MAX_SHALLOW_HEADER_DEPTH {
+        return deserialize(text, yaml, MAX_HEADER_DEPTH);
+    }
+    std::thread::scope(|scope| {
+        let parse = || deserialize(text, yaml, MAX_HEADER_DEPTH);
+        let thread = std::thread::Builder::new().stack_size(HEADER_STACK);
+        match thread
+            .spawn_scoped(scope, parse)
+            .map(|parsing| parsing.join())
+        {
+            Ok(Ok(parsed)) => parsed,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // Without threads, less nesting has to suffice.
+            Err(_) => deserialize(text, yaml, MAX_SHALLOW_HEADER_DEPTH),
+        }
+    })
+}
+
+/// An upper bound of the nesting of a YAML text, found without parsing it.
+///
+/// A nested block begins further to the right, a nested flow has a bracket, and aliases repeat both.
+fn nesting_bound(text: &str) -> usize {
+    if memchr::memchr(b'*', text.as_bytes()).is_some() {
+        return usize::MAX;
+    }
+    let is_indent = |byte: &u8| matches!(byte, b' ' | b'\t' | b'-' | b'?' | b':');
+    let indent = |line: &[u8]| line.iter().take_while(|byte| is_indent(byte)).count();
+    let lines = text.as_bytes().split(|byte| matches!(byte, b'\n' | b'\r'));
+    let blocks = lines.map(indent).max().unwrap_or_default();
+    blocks + memchr::memchr2_iter(b'[', b'{', text.as_bytes()).count()
+}
+
+/// Parses YAML of at most `depth` levels, which is at `yaml` in the source.
+fn deserialize(text: &str, yaml: Span, depth: usize) -> Result<Entries, Box<Diagnostic>> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: MAX_HEADER_DEPTH,
-            flow_nesting_limit: MAX_HEADER_DEPTH,
+            max_depth: depth,
+            flow_nesting_limit: depth,
             max_nodes: MAX_HEADER_NODES,
             max_aliases: MAX_HEADER_ALIASES,
             max_anchors: MAX_HEADER_ALIASES,

@@ -165,6 +165,22 @@ fn what_is_not_understood_takes_anything() {
 }
 
 #[test]
+fn a_type_of_too_many_lists_takes_any_value_and_is_an_issue() {
+    let declared = |lists: usize| {
+        let type_ = format!("string{}", "[]".repeat(lists));
+        read(&format!(
+            "namespace f {{\ntype t = (_: {{\n  x: {type_},\n}}) => any;\n}} // namespace f"
+        ))
+    };
+    assert!(declared(8).issues().is_empty());
+    let deep = declared(5_000);
+    assert_eq!(deep.issues().len(), 1);
+    let schema = deep.tools()[0].schema.as_ref().unwrap();
+    assert_eq!(schema.check(b"{\"x\":1}"), Ok(()));
+    assert!(schema.check(b"{}").is_err());
+}
+
+#[test]
 fn lists_of_alternatives_are_read_as_they_are_meant() {
     // A program that trained models writes the list of an enumeration without parentheses.
     for json in ["[\"a\",\"b\"]", "\"a\"", "[]"] {

@@ -146,6 +146,31 @@ fn hostile_headers_are_refused_and_frames_read() {
 }
 
 #[test]
+fn a_deep_header_needs_no_large_stack() {
+    let nested = |levels: usize| {
+        let flow = format!("x: {}{}", "{a: ".repeat(levels), "}".repeat(levels));
+        let block = (0..levels).fold(String::new(), |text, depth| {
+            text + &" ".repeat(depth) + "a:\n"
+        });
+        let sequence = format!("x:\n  {}1", "- ".repeat(levels));
+        let alias = format!("x: &x {}1{}\ny: *x", "[".repeat(levels), "]".repeat(levels));
+        [flow, block, sequence, alias]
+    };
+    // Without optimisation the parser needs more than the 128 KiB that the released one fits.
+    let thread = std::thread::Builder::new().stack_size(384 * 1024);
+    let reading = thread.spawn(move || {
+        for (levels, is_read) in [(8, true), (40, true), (60, false)] {
+            for header in nested(levels) {
+                let source = format!("version: 2.2\n{header}\n<|start|>user<|message|>a<|end|>");
+                let document = parse(source.as_bytes());
+                assert_eq!(document.header().is_some(), is_read, "{levels}: {header}");
+            }
+        }
+    });
+    reading.unwrap().join().unwrap();
+}
+
+#[test]
 fn a_header_that_is_no_text_says_where() {
     let source = b"version: 2.2\nmodel: \xff\n<|start|>user<|message|>a<|end|>";
     let found = &parse(source).diagnostics()[0].clone();
