@@ -227,6 +227,7 @@ fn a_bad_line_is_named_and_the_others_are_converted() {
       |
       = help: correct it, or name the form that the file has
 
+    data.jsonl:2: content: message 1: left out, because it cannot be read
     error[E-WRITE-REFUSED]: data.jsonl:2: it could not be read completely
       = help: correct the errors, or name the form of the file with --from
     "#);
@@ -418,6 +419,7 @@ fn a_broken_text_has_a_place() {
       |
       = help: correct the text here; nothing of the conversation was read
 
+    a.json: content: transcript: the text is left out, because it is not JSON
     error[E-WRITE-REFUSED]: a.json: it could not be read completely
       = help: correct the errors, or name the form of the file with --from
     "#);

@@ -40,6 +40,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         let before = messages.list.len();
         if messages.message(node).is_err() {
             messages.list.truncate(before);
+            messages.reading.unread();
         }
     }
     finish(messages.reading, header, &messages.list)

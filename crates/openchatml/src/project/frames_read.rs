@@ -49,6 +49,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         let before = frames.list.len();
         if frames.message(message).is_err() {
             frames.list.truncate(before);
+            frames.reading.unread();
         }
     }
     Projected {

@@ -52,8 +52,9 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     );
     for (index, node) in opened.messages.into_iter().enumerate() {
         messages.reading.index = index;
-        // An error is in the findings.
-        let _ = messages.message(node);
+        if messages.message(node).is_err() {
+            messages.reading.unread();
+        }
     }
     let Messages {
         mut reading,

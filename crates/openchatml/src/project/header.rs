@@ -15,6 +15,9 @@ use crate::syntax::json::{PushJson, push_string};
 /// The key of the messages in data sets.
 const CONVERSATIONS: &str = "conversations";
 
+/// The loss of a conversation that is not read.
+const UNREAD: &str = "the conversation is left out, because it cannot be read";
+
 /// The keys of a header that have a field of their own.
 const OWN: [&str; 3] = ["version", "model", "generation_settings"];
 
@@ -63,9 +66,11 @@ pub(super) fn open<'t>(
     );
     if node.kind() != Kind::Object {
         reading.wrong(node.span(), "this is not a conversation", &expected);
+        reading.note_whole(LossKind::MessageDropped, UNREAD);
         return nothing;
     }
     let Some(object) = reading.object(node, "the conversation") else {
+        reading.note_whole(LossKind::MessageDropped, UNREAD);
         return nothing;
     };
     let messages = keys.iter().find_map(|key| object.get(key));
@@ -76,6 +81,7 @@ pub(super) fn open<'t>(
             "the conversation has no array of messages",
             &expected,
         );
+        reading.note_whole(LossKind::MessageDropped, UNREAD);
         return nothing;
     };
     let mut header = HeaderBuf::new("");

@@ -75,6 +75,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     for (index, message) in opened.messages.into_iter().enumerate() {
         reading.index = index;
         let Some(object) = reading.object(message, "the message") else {
+            reading.unread();
             continue;
         };
         let known = [
@@ -89,6 +90,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         let Some(value) = message.value() else {
             let text = "the message is nested too deeply or is not text";
             reading.wrong(message.span(), text, "plain data");
+            reading.unread();
             continue;
         };
         match ChatMessage::from_json(&value) {
@@ -96,6 +98,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
             Err(error) => {
                 let text = format!("message {index}: {error}");
                 reading.wrong(message.span(), text, error.expected());
+                reading.unread();
             }
         }
     }

@@ -61,8 +61,9 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let mut list = Vec::with_capacity(opened.messages.len());
     for (index, message) in opened.messages.into_iter().enumerate() {
         messages.reading.index = index;
-        if let Ok(message) = messages.message(message) {
-            list.push(message);
+        match messages.message(message) {
+            Ok(message) => list.push(message),
+            Err(()) => messages.reading.unread(),
         }
     }
     finish(messages.reading, opened.header, &list)

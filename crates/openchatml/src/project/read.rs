@@ -59,8 +59,11 @@ pub fn read_all(
     let values = match Node::values(text, part) {
         Ok(values) => values,
         Err(found) => {
+            let text = "the text is left out, because it is not JSON";
+            let target = LossTarget::Transcript;
             return vec![Projected {
                 diagnostics: vec![*found],
+                losses: vec![Loss::new(target, LossKind::MessageDropped, text)],
                 ..Projected::default()
             }];
         }

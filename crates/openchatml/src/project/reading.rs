@@ -34,6 +34,14 @@ impl Reading {
         self.losses.push(Loss::new(target, kind, text));
     }
 
+    /// Notes that the message that is being read is left out, for the reason in the findings.
+    pub(super) fn unread(&mut self) {
+        self.note(
+            LossKind::MessageDropped,
+            "left out, because it cannot be read",
+        );
+    }
+
     /// Notes a loss of the conversation as a whole.
     pub(super) fn note_whole(&mut self, kind: LossKind, text: impl Into<String>) {
         let target = LossTarget::Transcript;

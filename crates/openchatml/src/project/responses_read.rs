@@ -55,8 +55,9 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
     let header = header.filter(|header| *header != HeaderBuf::new(""));
     for (index, node) in opened.messages.into_iter().enumerate() {
         items.reading.index = index;
-        // What is wrong is in the findings.
-        let _ = items.item(node);
+        if items.item(node).is_err() {
+            items.reading.unread();
+        }
     }
     items.flush();
     // An answer that another message of the assistant follows has the phase in any case.

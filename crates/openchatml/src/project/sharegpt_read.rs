@@ -46,6 +46,7 @@ pub(super) fn read(values: &[Node<'_>]) -> Projected {
         let before = turns.frames.len();
         if turns.message(message).is_err() {
             turns.frames.truncate(before);
+            turns.reading.unread();
         }
     }
     let mut frames = turns.frames;

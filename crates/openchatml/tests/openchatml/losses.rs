@@ -367,3 +367,34 @@ fn the_severity_of_each_kind_is_that_of_the_documentation() {
     );
     assert_eq!(of_severity(None), "assigned implied hidden-omitted");
 }
+
+#[test]
+fn a_message_that_cannot_be_read_is_a_loss_of_its_index() {
+    let cases = [
+        (JsonFormat::OpenAi, r#"{"role":"User","content":"b"}"#),
+        (JsonFormat::OpenAi, r#"{"role":"user","content":5}"#),
+        (JsonFormat::OpenAi, r#"{"role":"user"}"#),
+        (JsonFormat::OpenAi, "5"),
+        (JsonFormat::HarmonyJson, r#"{"role":"user","content":5}"#),
+        (JsonFormat::Anthropic, r#"{"role":"x","content":"b"}"#),
+        (JsonFormat::Responses, r#"{"role":"x","content":"b"}"#),
+        (JsonFormat::Json, r#"{"role":"user","content":5}"#),
+    ];
+    for (format, message) in cases {
+        let row = format!(r#"[{{"role":"user","content":"a"}},{message}]"#);
+        let read = project::read(row.as_bytes(), format, &ConvertOptions::default());
+        let dropped = read.losses.iter();
+        let dropped = dropped.filter(|loss| loss.kind == LossKind::MessageDropped);
+        let targets: Vec<LossTarget> = dropped.map(|loss| loss.target).collect();
+        assert_eq!(targets, [LossTarget::Message(1)], "{format:?} {message}");
+    }
+    for row in ["[{", "5", r#"{"messages":5}"#] {
+        let read = project::read(
+            row.as_bytes(),
+            JsonFormat::OpenAi,
+            &ConvertOptions::default(),
+        );
+        let kinds: Vec<LossKind> = read.losses.iter().map(|loss| loss.kind).collect();
+        assert_eq!(kinds, [LossKind::MessageDropped], "{row}");
+    }
+}
