@@ -83,6 +83,23 @@ impl<'t> PlacedTools<'t> {
         Self::new(transcript, Place::Row)
     }
 
+    /// Moves declared tools into the text of a developer's message, as Harmony declares them. Linear in
+    /// the transcript.
+    ///
+    /// ```
+    /// use openchatml::convert::PlacedTools;
+    /// use openchatml::{FrameBuf, Transcript};
+    /// use serde_json::json;
+    ///
+    /// let mut transcript = Transcript::new(vec![FrameBuf::user("Hi")]);
+    /// transcript.tools = vec![json!({"type": "function", "function": {"name": "f"}})];
+    /// let placed = PlacedTools::in_harmony(&transcript);
+    /// assert!(placed.transcript().frames[0].body.contains("type f = () => any;"));
+    /// ```
+    pub fn in_harmony(transcript: &'t Transcript) -> Self {
+        Self::new(transcript, Place::Namespace)
+    }
+
     /// The transcript after the placement.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript

@@ -47,6 +47,18 @@ pub enum RenderError {
 impl RenderError {
     /// The stable code.
     pub const CODE: logue_source::DiagnosticCode = logue_source::DiagnosticCode::WriteRefused;
+
+    /// Returns the index of the message.
+    pub const fn message(&self) -> usize {
+        match self {
+            Self::Header { message, .. }
+            | Self::ToolWithoutName { message }
+            | Self::UnknownRole { message }
+            | Self::MisplacedContent { message, .. }
+            | Self::ControlToken { message, .. }
+            | Self::BracketAtEnd { message } => *message,
+        }
+    }
 }
 
 impl std::fmt::Display for RenderError {
