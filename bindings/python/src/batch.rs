@@ -15,13 +15,14 @@ use openchatml::Dialect;
 use openchatml::harmony::HarmonyReadOptions;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyString};
 
 use crate::convert::convert_text;
 use crate::document::read_contents;
-use crate::encoding::{count_text, encode_text, parallel};
+use crate::encoding::{count_text, encode_text, parallel, threads};
 use crate::error;
 use crate::input;
+use crate::items::Items;
 use crate::special::Kind;
 
 /// An Arrow array, for any package that has the Arrow C interface.
@@ -80,10 +81,21 @@ impl Texts {
         if let Some(arrays) = openchatml_arrow::import(object, &["text"], is_text)? {
             return Ok(Self(arrays));
         }
-        let texts: Vec<Option<String>> = object.extract().map_err(|_| {
-            PyTypeError::new_err("expected an Arrow array of strings, or a list of str")
-        })?;
-        let array = arrow_array::LargeStringArray::from(texts);
+        let items: Items<Option<Bound<'_, PyString>>> =
+            object.extract().map_err(|error: PyErr| {
+                if !error.is_instance_of::<PyTypeError>(object.py()) {
+                    return error;
+                }
+                PyTypeError::new_err("expected an Arrow array of strings, or a list of str")
+            })?;
+        let mut texts = LargeStringBuilder::new();
+        for item in &items.0 {
+            match item {
+                Some(text) => texts.append_value(input::utf8(text)?),
+                None => texts.append_null(),
+            }
+        }
+        let array = texts.finish();
         Ok(Self(vec![Arc::new(array)]))
     }
 
@@ -106,10 +118,6 @@ const fn is_text(kind: &DataType) -> bool {
         kind,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
     )
-}
-
-fn threads(number: Option<usize>) -> usize {
-    number.unwrap_or(usize::MAX)
 }
 
 fn kind(py: Python<'_>, name: &str) -> PyResult<Kind> {
@@ -257,19 +265,19 @@ fn message_fields() -> Fields {
 
 /// Reads conversations to the columns `messages` and `diagnostics`.
 #[pyfunction]
-#[pyo3(signature = (texts, dialect=None, *, start_role=None, tools=Vec::new(), num_threads=None))]
+#[pyo3(signature = (texts, dialect=None, *, start_role=None, tools=Items::default(), num_threads=None))]
 pub(crate) fn parse_array(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     dialect: Option<&str>,
     start_role: Option<&Bound<'_, PyAny>>,
-    tools: Vec<String>,
+    tools: Items<String>,
     num_threads: Option<usize>,
 ) -> PyResult<Exported> {
     let dialect: Option<Dialect> = input::dialect(py, dialect)?;
     let options = HarmonyReadOptions::default()
         .with_start_role(input::role(start_role)?)
-        .with_tools(tools);
+        .with_tools(tools.0);
     let texts = Texts::import(texts)?;
     Ok(py.detach(|| {
         let read = parallel(&texts.all(), threads(num_threads), |text| {

@@ -1,9 +1,9 @@
 //! From one form to another.
 
-use logue_source::Diagnostic;
+use logue_source::{Diagnostic, DiagnosticCode};
 use openchatml::convert::{ConvertError, ConvertOptions, WriteResult};
 use openchatml::project::{self, JsonFormat};
-use openchatml::{Dialect, Loss, LossSeverity, LossTarget, Transcript, detect};
+use openchatml::{Dialect, Loss, LossKind, LossSeverity, LossTarget, Transcript, detect};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -31,14 +31,37 @@ impl LossItem {
         let severity = self.severity.unwrap_or("note");
         format!("<Loss {severity} {}: {}>", self.kind, self.message)
     }
+
+    /// Restores a loss from its fields.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        kind: &str,
+        message: String,
+        index: Option<usize>,
+    ) -> PyResult<Self> {
+        let known = LossKind::ALL.iter().find(|known| known.as_str() == kind);
+        let known = known.ok_or_else(|| error::invalid(py, "unknown kind of a loss"))?;
+        Ok(Self {
+            kind: known.as_str(),
+            severity: known.severity().map(LossSeverity::as_str),
+            message,
+            index,
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (&'static str, &str, Option<usize>))> {
+        let restore = py.get_type::<Self>().getattr("_restore")?;
+        Ok((restore, (self.kind, &self.message, self.index)))
+    }
 }
 
 impl From<&Loss> for LossItem {
     fn from(loss: &Loss) -> Self {
-        let index = match loss.target {
-            LossTarget::Frame(index) | LossTarget::Message(index) => Some(index),
-            _ => None,
-        };
+        let index = index_of(loss);
         Self {
             kind: loss.kind.as_str(),
             severity: loss.severity().map(LossSeverity::as_str),
@@ -63,8 +86,52 @@ pub(crate) struct Converted {
     diagnostics: Py<PyTuple>,
 }
 
+type ConvertedFields<'c, 'py> = (
+    &'c str,
+    &'static str,
+    &'static str,
+    Bound<'py, PyTuple>,
+    Bound<'py, PyTuple>,
+);
+
 #[pymethods]
 impl Converted {
+    /// Restores a result from its fields.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        text: String,
+        source_form: &str,
+        form: &str,
+        losses: Py<PyTuple>,
+        diagnostics: Py<PyTuple>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            text,
+            source_form: Form::parse(py, source_form)?.as_str(),
+            form: Form::parse(py, form)?.as_str(),
+            losses,
+            diagnostics,
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, ConvertedFields<'_, 'py>)> {
+        let restore = py.get_type::<Self>().getattr("_restore")?;
+        let losses = self.losses.bind(py).clone();
+        let diagnostics = self.diagnostics.bind(py).clone();
+        let fields = (
+            self.text.as_str(),
+            self.source_form,
+            self.form,
+            losses,
+            diagnostics,
+        );
+        Ok((restore, fields))
+    }
+
     fn __str__(&self) -> &str {
         &self.text
     }
@@ -111,12 +178,16 @@ impl Form {
     /// The form of a text; JSON counts before tokens that its strings may spell.
     fn detect(text: &[u8]) -> Self {
         let start = text.trim_ascii_start().first();
-        if matches!(start, Some(b'{' | b'['))
-            && let Ok(format) = project::recognize(text)
-        {
+        let may_be_json = matches!(start, Some(b'{' | b'['));
+        if may_be_json && let Ok(format) = project::recognize(text) {
             return Self::Json(format);
         }
-        Self::Text(detect(text).map_or(Dialect::V2_2, |found| found.dialect))
+        match detect(text) {
+            Some(found) => Self::Text(found.dialect),
+            // Its reader reports the error.
+            None if may_be_json => Self::Json(JsonFormat::OpenAi),
+            None => Self::Text(Dialect::V2_2),
+        }
     }
 }
 
@@ -151,19 +222,102 @@ fn read(text: &[u8], from: Option<Form>, options: &ConvertOptions) -> ReadForm {
     }
 }
 
+/// Reads a conversation that is to be rendered: all of it, or an exception.
 pub(crate) fn transcript_of(
     py: Python<'_>,
     text: &[u8],
     form: Option<&str>,
+    is_data: bool,
 ) -> PyResult<Transcript> {
-    let form = form.map(|name| Form::parse(py, name)).transpose()?;
-    Ok(read(text, form, &ConvertOptions::default()).transcript)
+    let form = match form {
+        Some(name) => Form::parse(py, name)?,
+        None => match Form::detect(text) {
+            Form::Text(_) if is_data => Form::Json(JsonFormat::OpenAi),
+            found => found,
+        },
+    };
+    let read = read(text, Some(form), &ConvertOptions::default());
+    if matches!(form, Form::Json(_))
+        && let Some(found) = read.diagnostics.iter().find(|found| found.is_error())
+    {
+        let index = read.losses.iter().find(|loss| is_dropped(loss));
+        return Err(unreadable(py, found, index.and_then(index_of), text));
+    }
+    all_kept(py, &read.losses)?;
+    let is_unread = |loss: &&Loss| loss.kind == LossKind::HeaderDropped;
+    if matches!(form, Form::Text(_))
+        && let Some(loss) = read.losses.iter().find(is_unread)
+    {
+        let code = ConvertError::CODE.as_str();
+        return Err(error::error(py, code, &loss.message, None));
+    }
+    let extra = read.transcript.header.iter().map(|header| &header.extra);
+    let is_tools = |key: &&str| extra.clone().any(|extra| extra.contains_key(*key));
+    if let Some(key) = ["tools", "functions"].iter().find(|key| is_tools(key)) {
+        let message = format!("`{key}` is not a list of tools");
+        let code = DiagnosticCode::JsonShape.as_str();
+        return Err(error::error(py, code, &message, None));
+    }
+    Ok(read.transcript)
+}
+
+/// Returns whether a message, or words of it, are left out.
+const fn is_dropped(loss: &Loss) -> bool {
+    matches!(
+        loss.kind,
+        LossKind::MessageDropped
+            | LossKind::TextDropped
+            | LossKind::ImageDropped
+            | LossKind::PartDropped
+            | LossKind::CallDropped
+            | LossKind::BytesReplaced
+            | LossKind::DeclarationDropped
+    )
+}
+
+/// Raises if a prompt would lack a part of the conversation.
+pub(crate) fn all_kept(py: Python<'_>, losses: &[Loss]) -> PyResult<()> {
+    let dropped: Vec<&Loss> = losses.iter().filter(|loss| is_dropped(loss)).collect();
+    let Some(first) = dropped.first() else {
+        return Ok(());
+    };
+    let index = index_of(first);
+    let message = match index {
+        Some(index) => format!("message {}: {}", index + 1, first.message),
+        None => first.message.clone(),
+    };
+    let error = error::error(py, ConvertError::CODE.as_str(), &message, None);
+    let losses = dropped.into_iter().map(LossItem::from);
+    let losses = PyTuple::new(py, losses.collect::<Vec<_>>())?;
+    error.value(py).setattr("losses", losses)?;
+    error.value(py).setattr("message_index", index)?;
+    Err(error)
+}
+
+/// The exception of a message that cannot be read.
+fn unreadable(py: Python<'_>, found: &Diagnostic, index: Option<usize>, text: &[u8]) -> PyErr {
+    let mut found = found.clone();
+    if let Some(index) = index {
+        found.message = format!("message {}: {}", index + 1, found.message);
+    }
+    let error = error::found(py, &found, text);
+    // An exception without the index is still the exception.
+    let _ignored = error.value(py).setattr("message_index", index);
+    error
+}
+
+const fn index_of(loss: &Loss) -> Option<usize> {
+    match loss.target {
+        LossTarget::Frame(index) | LossTarget::Message(index) => Some(index),
+        _ => None,
+    }
 }
 
 /// The forms and options of a conversion.
 pub(crate) struct How {
     to: Form,
     from: Option<Form>,
+    strict: Option<LossSeverity>,
     options: ConvertOptions,
 }
 
@@ -191,11 +345,23 @@ impl How {
             .with_strict(strict)
             .with_thinking(thinking)
             .with_line(line);
-        Ok(Self { to, from, options })
+        Ok(Self {
+            to,
+            from,
+            strict,
+            options,
+        })
     }
 
     fn run(&self, text: &[u8]) -> (ReadForm, Result<WriteResult, ConvertError>) {
         let read = read(text, self.from, &self.options);
+        if let Some(severity) = self.strict {
+            let forbidden = read.losses.iter().filter(|it| it.is_at_least(severity));
+            let forbidden: Vec<Loss> = forbidden.cloned().collect();
+            if !forbidden.is_empty() {
+                return (read, Err(ConvertError::Losses(forbidden)));
+            }
+        }
         let written = match self.to {
             Form::Text(dialect) => {
                 openchatml::convert::write(&read.transcript, dialect, &self.options)

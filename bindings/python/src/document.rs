@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::error;
 use crate::finding::{self, Finding};
 use crate::input::{self, RELEASE_READING};
+use crate::items::Items;
 use crate::json;
 use crate::message::Message;
 use crate::offsets::Offsets;
@@ -21,6 +22,7 @@ pub(crate) struct Conversation {
     certain: bool,
     start_role: Option<FrameRole>,
     tools: Vec<String>,
+    strict: bool,
     header: Option<serde_json::Value>,
     messages: Py<PyTuple>,
     diagnostics: Py<PyTuple>,
@@ -97,15 +99,16 @@ pub(crate) fn read_contents(
 
 /// Reads a conversation. Never fails on its text: what is wrong is in `diagnostics`.
 #[pyfunction]
-#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Vec::new(), strict=false))]
+#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default(), strict=false))]
 pub(crate) fn parse<'py>(
     py: Python<'py>,
     text: &Bound<'py, PyAny>,
     dialect: Option<&str>,
     start_role: Option<&Bound<'py, PyAny>>,
-    tools: Vec<String>,
+    tools: Items<String>,
     strict: bool,
 ) -> PyResult<Bound<'py, Conversation>> {
+    let tools = tools.0;
     let named = input::dialect(py, dialect)?;
     let start_role = input::role(start_role)?;
     let bytes = input::bytes(text)?;
@@ -137,7 +140,9 @@ pub(crate) fn parse<'py>(
     } else {
         PyBytes::new(py, &bytes).into_any()
     };
-    let document = build(py, source, dialect, certain, start_role, tools, contents)?;
+    let document = build(
+        py, source, dialect, certain, start_role, tools, strict, contents,
+    )?;
     match failure {
         None => Ok(document),
         Some(failure) => {
@@ -149,13 +154,14 @@ pub(crate) fn parse<'py>(
 
 /// Reads ids of `o200k_harmony`. Only the ids of control tokens are structure.
 #[pyfunction]
-#[pyo3(signature = (ids, *, start_role=None, tools=Vec::new()))]
+#[pyo3(signature = (ids, *, start_role=None, tools=Items::default()))]
 pub(crate) fn parse_ids<'py>(
     py: Python<'py>,
-    ids: Vec<u32>,
+    ids: Items<u32>,
     start_role: Option<&Bound<'py, PyAny>>,
-    tools: Vec<String>,
+    tools: Items<String>,
 ) -> PyResult<Bound<'py, Conversation>> {
+    let (ids, tools) = (ids.0, tools.0);
     let start_role = input::role(start_role)?;
     let options = HarmonyReadOptions::default()
         .with_start_role(start_role)
@@ -185,6 +191,7 @@ pub(crate) fn parse_ids<'py>(
         true,
         start_role,
         tools,
+        false,
         contents,
     )
 }
@@ -199,6 +206,7 @@ pub(crate) fn spelled(ids: &[u32]) -> Vec<u8> {
     text
 }
 
+#[expect(clippy::too_many_arguments, reason = "the fields of a document")]
 fn build<'py>(
     py: Python<'py>,
     source: Bound<'py, PyAny>,
@@ -206,6 +214,7 @@ fn build<'py>(
     certain: bool,
     start_role: Option<FrameRole>,
     tools: Vec<String>,
+    strict: bool,
     contents: Contents,
 ) -> PyResult<Bound<'py, Conversation>> {
     let visible = contents
@@ -219,6 +228,7 @@ fn build<'py>(
         certain,
         start_role,
         tools,
+        strict,
         header: contents.header,
         messages: PyTuple::new(py, contents.messages)?.unbind(),
         diagnostics: PyTuple::new(py, contents.findings)?.unbind(),
@@ -300,6 +310,8 @@ impl Conversation {
         };
         let other = other.get();
         Ok(self.dialect == other.dialect
+            && self.strict == other.strict
+            && self.tools == other.tools
             && self.start_role == other.start_role
             && self.source.bind(py).eq(other.source.bind(py))?)
     }
@@ -322,6 +334,7 @@ impl Conversation {
         named.set_item("dialect", self.dialect.as_str())?;
         named.set_item("start_role", self.start_role.and_then(FrameRole::as_str))?;
         named.set_item("tools", &self.tools)?;
+        named.set_item("strict", self.strict)?;
         let module = py.import("openchatml._errors")?;
         let source = self.source.bind(py).clone();
         Ok((module.getattr("_parse_again")?, (source, named)))
@@ -406,14 +419,15 @@ fn findings(
 
 /// All findings about a text.
 #[pyfunction]
-#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Vec::new()))]
+#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default()))]
 pub(crate) fn check<'py>(
     py: Python<'py>,
     text: &Bound<'py, PyAny>,
     dialect: Option<&str>,
     start_role: Option<&Bound<'py, PyAny>>,
-    tools: Vec<String>,
+    tools: Items<String>,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    let tools = tools.0;
     let named = input::dialect(py, dialect)?;
     let role = input::role(start_role)?;
     let bytes = input::bytes(text)?;

@@ -4,12 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use logue_o200k::{Encoder, SpecialSet};
 use memchr::memmem;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::error;
 use crate::ids;
-use crate::input::RELEASE_ENCODING;
+use crate::input::{self, RELEASE_ENCODING};
+use crate::items::Items;
 use crate::special::Kind;
 
 /// The most encoders that wait for the next text. Each has a cache of half a megabyte.
@@ -33,6 +35,23 @@ fn with_encoder<T>(work: impl FnOnce(&mut Encoder) -> T) -> T {
 #[pyclass(frozen, module = "openchatml")]
 pub(crate) struct Encoding {
     kind: Kind,
+}
+
+/// The words that a text must not hold; without a value, every special that is not allowed.
+#[derive(Default)]
+struct Disallowed<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Disallowed<'py> {
+    type Error = PyErr;
+
+    fn extract(names: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // For tiktoken `None` disallows nothing.
+        Ok(Self(Some(if names.is_none() {
+            PyTuple::empty(names.py()).into_any()
+        } else {
+            names.to_owned()
+        })))
+    }
 }
 
 /// The specials that a text may hold, and the words that it must not hold.
@@ -112,13 +131,19 @@ fn without(all: &SpecialSet, some: &SpecialSet) -> SpecialSet {
 
 /// The specials among `names`, and the other names.
 fn specials(kind: Kind, names: &Bound<'_, PyAny>) -> PyResult<(SpecialSet, Vec<String>)> {
+    if names.is_instance_of::<PyString>() {
+        // Its characters would be the names.
+        let message = "expected \"all\" or the names of special tokens, not one str";
+        return Err(PyTypeError::new_err(message));
+    }
     let mut set = SpecialSet::NONE;
     let mut others = Vec::new();
     for name in names.try_iter()? {
-        let name: String = name?.extract()?;
-        match kind.id(&name) {
+        let name = name?;
+        let name = input::utf8(name.cast::<PyString>()?)?;
+        match kind.id(name) {
             Some(id) => set = set.with(id),
-            None => others.push(name),
+            None => others.push(name.to_owned()),
         }
     }
     Ok((set, others))
@@ -126,8 +151,10 @@ fn specials(kind: Kind, names: &Bound<'_, PyAny>) -> PyResult<(SpecialSet, Vec<S
 
 /// The text of a `str`. Surrogates are paired, and lone ones replaced, as tiktoken does.
 fn text<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
-    if text.to_str().is_ok() {
-        return Ok(text.clone());
+    match text.to_str() {
+        Ok(_) => return Ok(text.clone()),
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {}
+        Err(error) => return Err(error),
     }
     let bytes = text.call_method1("encode", ("utf-16", "surrogatepass"))?;
     Ok(bytes
@@ -233,6 +260,11 @@ impl Encoding {
     }
 }
 
+/// The most threads of a batch; `None` is as many as there are cores.
+pub(crate) fn threads(number: Option<usize>) -> usize {
+    number.unwrap_or(usize::MAX)
+}
+
 /// Maps items on several threads, in order.
 pub(crate) fn parallel<I: Sync, O: Send>(
     items: &[I],
@@ -270,8 +302,9 @@ pub(crate) fn parallel<I: Sync, O: Send>(
 }
 
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Ok(PyString::new(py, text));
+    if std::str::from_utf8(bytes).is_ok() {
+        // Raises where there is no memory.
+        return PyString::from_bytes(py, bytes);
     }
     let bytes = PyBytes::new(py, bytes);
     let text = bytes.call_method1("decode", ("utf-8", errors))?;
@@ -341,28 +374,30 @@ impl Encoding {
     }
 
     /// Encodes text.
-    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed<'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.checked(py, text, allowed_special, disallowed_special)?;
+        let disallowed = disallowed_special.0.as_ref();
+        let ids = self.checked(py, text, allowed_special, disallowed)?;
         ids::list(py, &ids)
     }
 
     /// Encodes text to an array of numpy, which must be installed.
-    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()))]
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = self.checked(py, text, allowed_special, disallowed_special)?;
+        let disallowed = disallowed_special.0.as_ref();
+        let ids = self.checked(py, text, allowed_special, disallowed)?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_ne_bytes()).collect();
         let numpy = py.import("numpy")?;
         let named = PyDict::new(py);
@@ -371,33 +406,48 @@ impl Encoding {
     }
 
     /// Encodes several ordinary texts on several threads.
-    #[pyo3(signature = (text, *, num_threads=8))]
+    #[pyo3(signature = (text, *, num_threads=Some(8)))]
     fn encode_ordinary_batch<'py>(
         &self,
         py: Python<'py>,
-        text: Vec<Bound<'py, PyString>>,
-        num_threads: usize,
+        text: Items<Bound<'py, PyString>>,
+        num_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let texts = text.iter().map(self::text).collect::<PyResult<Vec<_>>>()?;
-        ids::lists(py, &self.batch(py, &texts, &SpecialSet::NONE, num_threads)?)
+        let texts = text
+            .0
+            .iter()
+            .map(self::text)
+            .collect::<PyResult<Vec<_>>>()?;
+        ids::lists(
+            py,
+            &self.batch(py, &texts, &SpecialSet::NONE, threads(num_threads))?,
+        )
     }
 
     /// Encodes several texts on several threads.
-    #[pyo3(signature = (text, *, num_threads=8, allowed_special=None, disallowed_special=None))]
+    #[pyo3(signature = (text, *, num_threads=Some(8), allowed_special=None, disallowed_special=Disallowed::default()))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        text: Vec<Bound<'py, PyString>>,
-        num_threads: usize,
+        text: Items<Bound<'py, PyString>>,
+        num_threads: Option<usize>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed<'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let texts = text.iter().map(self::text).collect::<PyResult<Vec<_>>>()?;
-        let rules = Rules::new(self.kind, allowed_special, disallowed_special)?;
+        let texts = text
+            .0
+            .iter()
+            .map(self::text)
+            .collect::<PyResult<Vec<_>>>()?;
+        let disallowed = disallowed_special.0.as_ref();
+        let rules = Rules::new(self.kind, allowed_special, disallowed)?;
         for text in &texts {
             rules.check(py, self.kind, text.to_str()?)?;
         }
-        ids::lists(py, &self.batch(py, &texts, &rules.allowed, num_threads)?)
+        ids::lists(
+            py,
+            &self.batch(py, &texts, &rules.allowed, threads(num_threads))?,
+        )
     }
 
     /// Counts the tokens of a text without storing them.
@@ -410,7 +460,7 @@ impl Encoding {
     ) -> PyResult<usize> {
         let text = self::text(text)?;
         let text = text.to_str()?;
-        let nothing = pyo3::types::PyTuple::empty(py).into_any();
+        let nothing = PyTuple::empty(py).into_any();
         let rules = Rules::new(self.kind, allowed_special, Some(&nothing))?;
         let kind = self.kind;
         let work = || count_text(kind, text, &rules.allowed);
@@ -438,9 +488,9 @@ impl Encoding {
     fn decode_bytes<'py>(
         &self,
         py: Python<'py>,
-        tokens: Vec<u32>,
+        tokens: Items<u32>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.bytes_of(py, &tokens)?))
+        Ok(PyBytes::new(py, &self.bytes_of(py, &tokens.0)?))
     }
 
     /// Decodes ids to text.
@@ -448,10 +498,10 @@ impl Encoding {
     fn decode<'py>(
         &self,
         py: Python<'py>,
-        tokens: Vec<u32>,
+        tokens: Items<u32>,
         errors: &str,
     ) -> PyResult<Bound<'py, PyString>> {
-        decoded(py, &self.bytes_of(py, &tokens)?, errors)
+        decoded(py, &self.bytes_of(py, &tokens.0)?, errors)
     }
 
     /// The bytes of one token.
@@ -469,10 +519,10 @@ impl Encoding {
     fn decode_tokens_bytes<'py>(
         &self,
         py: Python<'py>,
-        tokens: Vec<u32>,
+        tokens: Items<u32>,
     ) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for token in tokens {
+        for token in tokens.0 {
             list.append(self.decode_single_token_bytes(py, token)?)?;
         }
         Ok(list)
@@ -482,46 +532,46 @@ impl Encoding {
     fn decode_with_offsets<'py>(
         &self,
         py: Python<'py>,
-        tokens: Vec<u32>,
+        tokens: Items<u32>,
     ) -> PyResult<(Bound<'py, PyString>, Vec<usize>)> {
-        let mut offsets = Vec::with_capacity(tokens.len());
+        let mut offsets = Vec::with_capacity(tokens.0.len());
         let mut points: usize = 0;
-        for token in &tokens {
+        for token in &tokens.0 {
             let bytes = self.kind.bytes(*token);
             let bytes = bytes.ok_or_else(|| error::unknown_token(py, *token))?;
             let inside = bytes.first().is_some_and(|byte| byte & 0xC0 == 0x80);
             offsets.push(points.saturating_sub(usize::from(inside)));
             points += crate::offsets::starts(bytes);
         }
-        let text = decoded(py, &self.bytes_of(py, &tokens)?, "strict")?;
+        let text = decoded(py, &self.bytes_of(py, &tokens.0)?, "strict")?;
         Ok((text, offsets))
     }
 
     /// Decodes several lists of ids to text.
-    #[pyo3(signature = (batch, *, errors="replace", num_threads=8))]
+    #[pyo3(signature = (batch, *, errors="replace", num_threads=Some(8)))]
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
-        batch: Vec<Vec<u32>>,
+        batch: Items<Items<u32>>,
         errors: &str,
-        num_threads: usize,
+        num_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for bytes in self.bytes_batch(py, &batch, num_threads)? {
+        for bytes in self.bytes_batch(py, &batch.0, threads(num_threads))? {
             list.append(decoded(py, &bytes, errors)?)?;
         }
         Ok(list)
     }
 
     /// Decodes several lists of ids to bytes.
-    #[pyo3(signature = (batch, *, num_threads=8))]
+    #[pyo3(signature = (batch, *, num_threads=Some(8)))]
     fn decode_bytes_batch<'py>(
         &self,
         py: Python<'py>,
-        batch: Vec<Vec<u32>>,
-        num_threads: usize,
+        batch: Items<Items<u32>>,
+        num_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let bytes = self.bytes_batch(py, &batch, num_threads)?;
+        let bytes = self.bytes_batch(py, &batch.0, threads(num_threads))?;
         PyList::new(py, bytes.iter().map(|bytes| PyBytes::new(py, bytes)))
     }
 
@@ -560,14 +610,14 @@ impl Encoding {
     fn bytes_batch(
         &self,
         py: Python<'_>,
-        batch: &[Vec<u32>],
+        batch: &[Items<u32>],
         threads: usize,
     ) -> PyResult<Vec<Vec<u8>>> {
         let kind = self.kind;
         let decoded = py.detach(|| {
             parallel(batch, threads, |ids| {
-                let mut out = Vec::with_capacity(ids.len() * 4);
-                for id in ids {
+                let mut out = Vec::with_capacity(ids.0.len() * 4);
+                for id in &ids.0 {
                     out.extend_from_slice(kind.bytes(*id).ok_or(*id)?);
                 }
                 Ok(out)

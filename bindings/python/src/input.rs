@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use logue_source::{DiagnosticCode, Span};
 use openchatml::{Dialect, FrameRole};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
@@ -22,10 +22,7 @@ pub(crate) type Bytes<'a> = Cow<'a, [u8]>;
 /// The UTF-8 of a `str`, or the bytes of a bytes-like object.
 pub(crate) fn bytes<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Bytes<'a>> {
     if let Ok(text) = text.cast::<PyString>() {
-        return match text.to_str() {
-            Ok(text) => Ok(Cow::Borrowed(text.as_bytes())),
-            Err(_) => Err(surrogate(text)),
-        };
+        return Ok(Cow::Borrowed(utf8(text)?.as_bytes()));
     }
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(bytes.as_bytes()));
@@ -41,6 +38,18 @@ pub(crate) fn bytes<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Bytes<'a>> {
         "expected str or bytes, not {}",
         text.get_type().name()?
     )))
+}
+
+/// The text of a `str`.
+pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    text.to_str().map_err(|error| {
+        // There may also be no memory for the UTF-8.
+        if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) {
+            surrogate(text)
+        } else {
+            error
+        }
+    })
 }
 
 /// The error of a `str` with a lone surrogate.

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString};
 use serde_json::{Map, Number, Value};
 
+use crate::input;
+
 /// The most nested lists and dicts.
 const MAX_DEPTH: usize = 128;
 
@@ -74,7 +76,7 @@ fn convert(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         // Raises for a lone surrogate.
-        return Ok(text.to_str()?.into());
+        return Ok(input::utf8(text)?.into());
     }
     if value.is_instance_of::<PyInt>() {
         if let Ok(number) = value.extract::<i64>() {
@@ -92,7 +94,7 @@ fn convert(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let mut out = Map::new();
         for pair in map.items()?.iter() {
             let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-            let key = key.cast::<PyString>()?.to_str()?.to_owned();
+            let key = input::utf8(key.cast::<PyString>()?)?.to_owned();
             out.insert(key, convert(&value, depth + 1)?);
         }
         return Ok(out.into());

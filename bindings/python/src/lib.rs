@@ -20,6 +20,7 @@ mod event;
 mod finding;
 mod ids;
 mod input;
+mod items;
 mod json;
 mod message;
 mod offsets;

@@ -76,9 +76,23 @@ impl<'t> Offsets<'t> {
         }
     }
 
-    /// Returns the span in code points.
+    /// Returns the span in code points. A character of which it has a part is in it.
     pub(crate) fn span(&self, span: Span) -> (usize, usize) {
-        (self.code_point(span.start), self.code_point(span.end))
+        let end = self.code_point(span.end) + usize::from(self.is_inside(span.end));
+        (self.code_point(span.start), end)
+    }
+
+    /// Returns whether byte `offset` is in a character that began before.
+    fn is_inside(&self, offset: usize) -> bool {
+        match self {
+            Self::Ascii => false,
+            Self::Utf8 { text, .. } => text.get(offset).is_some_and(|byte| !is_start(*byte)),
+            Self::Invalid(before) => {
+                let here = before.get(offset);
+                let is_end = offset + 1 >= before.len();
+                !is_end && offset > 0 && here == before.get(offset - 1)
+            }
+        }
     }
 }
 

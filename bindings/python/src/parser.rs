@@ -14,6 +14,7 @@ use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyString, PyType};
 
 use crate::finding::{Finding, pair};
+use crate::items::Items;
 use crate::{ids, input};
 use completion::{Change, Fields, Reading, State};
 
@@ -127,19 +128,19 @@ impl HarmonyParser {
 #[pymethods]
 impl HarmonyParser {
     #[new]
-    #[pyo3(signature = (encoding, role, *, strict=None, tools=Vec::new()))]
+    #[pyo3(signature = (encoding, role, *, strict=None, tools=Items::default()))]
     fn new(
         encoding: &Bound<'_, PyAny>,
         role: Option<&Bound<'_, PyAny>>,
         strict: Option<bool>,
-        tools: Vec<String>,
+        tools: Items<String>,
     ) -> PyResult<Self> {
         // There is one encoding; the argument is part of the signature.
         encoding.getattr("stop_tokens")?;
         let options = HarmonyReadOptions::default()
             .with_start_role(input::role(role)?)
             .with_strict(strict.unwrap_or(false))
-            .with_tools(tools);
+            .with_tools(tools.0);
         Ok(Self {
             last: AtomicU32::new(NO_DELTA),
             inner: Mutex::new(Reading::new(&options)),
@@ -167,12 +168,12 @@ impl HarmonyParser {
     }
 
     /// Reads several ids and returns the parser.
-    fn process_many<'py>(slf: &Bound<'py, Self>, tokens: Vec<u32>) -> PyResult<Bound<'py, Self>> {
+    fn process_many<'py>(slf: &Bound<'py, Self>, tokens: Items<u32>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         Self::read(slf, |reading| {
             py.detach(|| {
                 let mut change = Change::Nothing;
-                for token in tokens {
+                for token in tokens.0 {
                     change = reading.push(token);
                 }
                 change

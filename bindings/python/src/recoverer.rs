@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::deferred::DeferredStream;
 use crate::event::start_role;
+use crate::items::Items;
 use crate::{error, ids, input};
 
 /// Ids that are read before other threads may run: about 20 µs of work.
@@ -56,6 +57,36 @@ impl ChannelDelta {
         ("channel", "text")
     }
 
+    /// Restores a delta from its fields.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        index: usize,
+        channel: Option<&str>,
+        recipient: Option<&str>,
+        text: Py<PyString>,
+        visible: bool,
+        end: Option<&str>,
+    ) -> PyResult<Self> {
+        let ends = ["end", "call", "return", "eos", "implicit"];
+        let known = end.map(|end| ends.into_iter().find(|known| *known == end));
+        if known == Some(None) {
+            return Err(error::invalid(py, "unknown end of a message"));
+        }
+        Ok(Self {
+            index,
+            channel: word(py, channel),
+            recipient: word(py, recipient),
+            text,
+            visible,
+            end: known.flatten(),
+        })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Compared<'static>)> {
+        Ok((py.get_type::<Self>().getattr("_restore")?, self.fields(py)))
+    }
+
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
         other
             .cast::<Self>()
@@ -83,7 +114,7 @@ type Compared<'d> = (
 );
 
 impl ChannelDelta {
-    fn fields(&self, py: Python<'_>) -> Compared<'_> {
+    fn fields(&self, py: Python<'_>) -> Compared<'static> {
         let word = |word: &Py<PyAny>| (!word.is_none(py)).then(|| word.to_string());
         (
             self.index,
@@ -312,15 +343,15 @@ fn push<'py>(py: Python<'py>, inner: &mut Inner, ids: &[u32], out: &mut Output<'
 #[pymethods]
 impl Recoverer {
     #[new]
-    #[pyo3(signature = (start_role=None, *, tools=Vec::new()))]
+    #[pyo3(signature = (start_role=None, *, tools=Items::default()))]
     fn new(
         py: Python<'_>,
         start_role: Option<&Bound<'_, PyAny>>,
-        tools: Vec<String>,
+        tools: Items<String>,
     ) -> PyResult<Self> {
         let options = HarmonyReadOptions::default()
             .with_start_role(input::role(start_role)?)
-            .with_tools(tools);
+            .with_tools(tools.0);
         Ok(Self {
             inner: Mutex::new(Inner::new(py, options.clone())),
             options,
@@ -348,9 +379,9 @@ impl Recoverer {
     }
 
     /// Reads several ids. Other threads may run after each few hundred.
-    fn push_many<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyTuple>> {
+    fn push_many<'py>(&self, py: Python<'py>, ids: Items<u32>) -> PyResult<Bound<'py, PyTuple>> {
         Self::run(py, self.lock(py), |inner, out| {
-            ids.chunks(SLICE).all(|slice| {
+            ids.0.chunks(SLICE).all(|slice| {
                 let open = push(py, inner, slice, out);
                 if slice.len() == SLICE {
                     py.detach(|| ());

@@ -80,17 +80,31 @@ impl RunningOffsets {
         self.runs.drain(..first.saturating_sub(1));
     }
 
-    fn code_point(&self, offset: usize) -> usize {
+    /// The code points before byte `offset`; those with a part before it where `is_end`.
+    fn code_point(&self, offset: usize, is_end: bool) -> usize {
+        if offset > self.bytes {
+            // Inside of a character that has not all arrived.
+            return self.points + usize::from(is_end);
+        }
         let after = self.runs.partition_point(|run| run.byte <= offset);
         let Some(run) = after.checked_sub(1).and_then(|index| self.runs.get(index)) else {
             return offset.min(self.points);
         };
         let end = self.runs.get(after).map_or(self.points, |next| next.point);
-        (run.point + (offset - run.byte) / run.width).min(end + self.held.len())
+        let bytes = offset - run.byte;
+        let points = if is_end {
+            bytes.div_ceil(run.width)
+        } else {
+            bytes / run.width
+        };
+        (run.point + points).min(end)
     }
 
-    /// Returns the span in code points.
+    /// Returns the span in code points. A character of which it has a part is in it.
     pub(crate) fn span(&self, span: Span) -> (usize, usize) {
-        (self.code_point(span.start), self.code_point(span.end))
+        (
+            self.code_point(span.start, false),
+            self.code_point(span.end, true),
+        )
     }
 }

@@ -8,6 +8,7 @@ use pyo3::types::PyTuple;
 use crate::error;
 use crate::finding::pair;
 use crate::input::{self, RELEASE_ENCODING};
+use crate::items::Items;
 use crate::offsets::Offsets;
 
 /// A control token in a text.
@@ -26,12 +27,54 @@ pub(crate) struct Hit {
     families: Vec<&'static str>,
 }
 
+/// The fields of a hit.
+type Fields<'h> = (
+    &'h str,
+    (usize, usize),
+    (usize, usize),
+    bool,
+    Vec<&'static str>,
+);
+
 #[pymethods]
 impl Hit {
     fn __repr__(&self) -> String {
         let (start, end) = self.span;
         let escaped = if self.escaped { ", escaped" } else { "" };
         format!("<TokenHit {:?} at {start}..{end}{escaped}>", self.token)
+    }
+
+    /// Restores a hit from its fields.
+    #[staticmethod]
+    fn _restore(
+        token: String,
+        span: (usize, usize),
+        byte_span: (usize, usize),
+        escaped: bool,
+        families: Items<String>,
+    ) -> Self {
+        let named = |family: &TokenFamily| families.0.iter().any(|name| name == family.name());
+        let families = TokenFamily::ALL.into_iter().filter(named);
+        Self {
+            token,
+            span,
+            byte_span,
+            escaped,
+            families: families.map(TokenFamily::name).collect(),
+        }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Fields<'_>)> {
+        let restore = py.get_type::<Self>().getattr("_restore")?;
+        let families = self.families.clone();
+        let fields = (
+            self.token.as_str(),
+            self.span,
+            self.byte_span,
+            self.escaped,
+            families,
+        );
+        Ok((restore, fields))
     }
 }
 
@@ -56,13 +99,13 @@ pub(crate) fn scan<'py>(
     py: Python<'py>,
     text: &Bound<'py, PyAny>,
     format: &str,
-    families: Option<Vec<String>>,
+    families: Option<Items<String>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let format = format_of(py, format)?;
     let mut searched = TokenFamilies::ALL;
     if let Some(names) = families {
         searched = TokenFamilies::NONE;
-        for name in names {
+        for name in names.0 {
             let family = TokenFamily::ALL
                 .into_iter()
                 .find(|family| family.name() == name);

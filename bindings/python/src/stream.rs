@@ -12,6 +12,7 @@ use pyo3::types::{PyList, PyString};
 use crate::document::spelled;
 use crate::event::{Delta, Events, Header, Placed, Plain};
 use crate::input::{self, RELEASE_READING};
+use crate::items::Items;
 use crate::running::RunningOffsets;
 use crate::{error, ids};
 
@@ -207,12 +208,12 @@ fn place(events: Vec<Plain>, offsets: &mut RunningOffsets) -> Vec<Placed> {
 #[pymethods]
 impl Stream {
     #[new]
-    #[pyo3(signature = (dialect="harmony", *, start_role=None, tools=Vec::new(), strict=false))]
+    #[pyo3(signature = (dialect="harmony", *, start_role=None, tools=Items::default(), strict=false))]
     fn new(
         py: Python<'_>,
         dialect: &str,
         start_role: Option<&Bound<'_, PyAny>>,
-        tools: Vec<String>,
+        tools: Items<String>,
         strict: bool,
     ) -> PyResult<Self> {
         let dialect = input::dialect(py, Some(dialect))?.unwrap_or(Dialect::Harmony);
@@ -229,7 +230,7 @@ impl Stream {
             dialect,
             options: HarmonyReadOptions::default()
                 .with_start_role(start_role)
-                .with_tools(tools)
+                .with_tools(tools.0)
                 .with_strict(strict),
             inner: Mutex::new(Inner {
                 state: State::Fresh,
@@ -267,10 +268,10 @@ impl Stream {
     }
 
     /// Reads the next ids of `o200k_harmony` and returns their events.
-    fn feed_ids<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+    fn feed_ids<'py>(&self, py: Python<'py>, ids: Items<u32>) -> PyResult<Bound<'py, PyList>> {
         self.run(py, |inner| {
-            let piece = Piece::Ids(&ids);
-            if ids.len() >= RELEASE_READING / 8 {
+            let piece = Piece::Ids(&ids.0);
+            if ids.0.len() >= RELEASE_READING / 8 {
                 py.detach(|| self.read(inner, &piece))
             } else {
                 self.read(inner, &piece)

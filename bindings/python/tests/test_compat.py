@@ -231,3 +231,36 @@ def test_the_same_readings_of_well_formed_completions(peer):
         ours.process_eos()
         other.process_eos()
         assert [message.to_dict() for message in ours.messages] == [message.to_dict() for message in other.messages]
+
+
+def test_a_message_that_cannot_be_rendered_is_an_error_with_its_index():
+    def bad(**fields):
+        message = compat.Message.from_role_and_content(compat.Role.USER, "x")
+        for name, value in fields.items():
+            setattr(message, name, value)
+        return message
+
+    schema = {"type": "number", "default": float("nan")}
+    tool = compat.ToolDescription.new("f", "d", parameters=schema)
+    content = compat.DeveloperContent.new().with_function_tools([tool])
+    messages = [
+        (bad(channel=5), "E-JSON-SHAPE"),
+        (bad(content=None), "E-JSON-SHAPE"),
+        (bad(recipient=object()), "E-JSON-SHAPE"),
+        (bad(channel="\ud800"), "E-SOURCE-NOT-UTF8"),
+        (compat.Message.from_role_and_content(compat.Role.USER, "\ud800"), "E-SOURCE-NOT-UTF8"),
+        (compat.Message.from_role_and_content(compat.Role.DEVELOPER, content), "E-JSON-SHAPE"),
+    ]
+    first = compat.Message.from_role_and_content(compat.Role.USER, "q")
+    for message, code in messages:
+        conversation = compat.Conversation.from_messages([first, first])
+        conversation.messages[1] = message
+        for call in (
+            lambda: ENCODING.render_conversation_for_completion(conversation, compat.Role.ASSISTANT),
+            lambda: ENCODING.render_conversation(conversation),
+        ):
+            with pytest.raises(compat.HarmonyError) as caught:
+                call()
+            assert (caught.value.code, caught.value.message_index) == (code, 1)
+        with pytest.raises(compat.HarmonyError):
+            ENCODING.render(message)

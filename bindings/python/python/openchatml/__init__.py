@@ -60,6 +60,7 @@ __all__ = [
     "count",
     "detect",
     "encoding_for_model",
+    "encoding_name_for_model",
     "get_encoding",
     "list_encoding_names",
     "parse",
@@ -86,17 +87,25 @@ def list_encoding_names():
     return ["o200k_base", "o200k_harmony"]
 
 
-def encoding_for_model(model_name):
-    """Return the encoding of a model.
+def encoding_name_for_model(model_name):
+    """Return the name of the encoding of a model.
 
     Raises `KeyError` for a model whose encoding is not in the package.
     """
     name = model_name.rsplit("/", 1)[-1].removeprefix("ft:")
     if name.startswith("gpt-oss"):
-        return get_encoding("o200k_harmony")
+        return "o200k_harmony"
     if name.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4")):
-        return get_encoding("o200k_base")
+        return "o200k_base"
     raise KeyError(f"no encoding of this package for the model {model_name!r}")
+
+
+def encoding_for_model(model_name):
+    """Return the encoding of a model.
+
+    Raises `KeyError` for a model whose encoding is not in the package.
+    """
+    return get_encoding(encoding_name_for_model(model_name))
 
 
 def count(text, *, allowed_special=()):

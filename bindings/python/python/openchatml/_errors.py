@@ -15,6 +15,8 @@ class OpenChatMLError(ValueError):
         self.span = span
         #: The place in bytes of UTF-8.
         self.byte_span = byte_span
+        #: The index of the message that cannot be written; `None` if the error is about no message.
+        self.message_index = None
 
     def __str__(self):
         return self.message
@@ -38,4 +40,8 @@ class HarmonyError(OpenChatMLError, RuntimeError):
 def _parse_again(source, named):
     from openchatml import parse
 
-    return parse(source, named["dialect"], start_role=named["start_role"], tools=named["tools"])
+    try:
+        return parse(source, **named)
+    except OpenChatMLError as error:
+        # Strict reading gave this document with its error.
+        return error.document

@@ -44,11 +44,18 @@ class View:
     def __str__(self):
         return "\n\n".join(f"{message.role or '?'}: {message.text}" for message in self._messages)
 
+    def __reduce__(self):
+        return (_view_again, (self.document, self.show_hidden))
+
     def __repr__(self):
         return f"<View {len(self)} of {len(self.document)} messages>"
 
     def _repr_html_(self):
         return self.document._repr_html_()
+
+
+def _view_again(document, show_hidden):
+    return View(document, show_hidden=show_hidden)
 
 
 def view(text, dialect=None, *, show_hidden=False, start_role=None):

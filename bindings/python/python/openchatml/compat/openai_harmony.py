@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from functools import cached_property
+from itertools import count
 from typing import (
     AbstractSet,
     Any,
@@ -379,9 +380,29 @@ def _message(fields) -> Message:
 
 
 def _harmony_error(error: OpenChatMLError) -> HarmonyError:
-    return HarmonyError(
+    made = HarmonyError(
         error.message, code=error.code, span=error.span, byte_span=error.byte_span
     )
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+def _payload(message: Message, index: int) -> str:
+    """Return the JSON of a message. What JSON cannot hold raises `HarmonyError`."""
+    code = "E-JSON-SHAPE"
+    try:
+        payload = json.dumps(message.to_dict(), ensure_ascii=False, allow_nan=False)
+        if not payload.isascii():
+            payload.encode("utf-8")
+        return payload
+    except UnicodeEncodeError:
+        code = "E-SOURCE-NOT-UTF8"
+        reason = "the text holds a lone surrogate, which is not a character"
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        reason = str(error)
+    raised = HarmonyError(f"message {index + 1}: {reason}", code=code)
+    raised.message_index = index
+    raise raised
 
 
 class HarmonyEncoding:
@@ -402,9 +423,11 @@ class HarmonyEncoding:
         config = config or RenderConversationConfig()
         if not config.auto_drop_analysis:
             named["reasoning"] = "keep"
+        messages = [_payload(*each) for each in zip(conversation.messages, count())]
+        payload = f'{{"messages":[{",".join(messages)}]}}'
         try:
             return _native.render_ids(
-                conversation.to_json(), form="harmony-json", compat=config.compat, **named
+                payload, form="harmony-json", compat=config.compat, **named
             )
         except OpenChatMLError as error:
             raise _harmony_error(error) from None
@@ -437,7 +460,7 @@ class HarmonyEncoding:
         options = render_options or RenderOptions()
         try:
             return _native.render_message_ids(
-                message.to_json(),
+                _payload(message, 0),
                 has_functions=options.conversation_has_function_tools,
                 compat="openai-0.0.8",
             )
