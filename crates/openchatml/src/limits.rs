@@ -28,7 +28,7 @@ pub const MAX_DIAGNOSTICS: usize = 10_000;
 /// Nesting of the YAML of a document header.
 pub(crate) const MAX_HEADER_DEPTH: usize = 48;
 
-/// Nesting of the YAML of a document header that is parsed on the stack of the caller.
+/// Nesting of a document header that the thread of the caller parses.
 ///
 /// The parser takes up to 6 KiB of stack a level, and a stack may be as small as 128 KiB. A header
 /// that may be deeper is parsed on a thread of its own, with a stack of [`HEADER_STACK`] bytes.
@@ -62,9 +62,9 @@ pub(crate) const SHAPE_STEPS_PER_BYTE: usize = 32;
 /// Braces, parentheses, type arguments and each `[]` count. The reader fits a stack of 128 KiB.
 pub const MAX_TYPE_DEPTH: usize = 32;
 
-/// Nested arrays and objects of a JSON Schema that is read back from TypeScript; a declaration with
-/// more stays text.
+/// Nesting of a JSON Schema that is read back from TypeScript.
 ///
+/// A declaration with more nested arrays and objects stays text.
 /// JSON readers accept 128, of which a row of a data set takes up to 6. Schemas within the limit are
 /// read, written and dropped on a stack of 128 KiB.
 pub(crate) const MAX_SCHEMA_LEVELS: usize = 112;

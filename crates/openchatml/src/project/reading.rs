@@ -34,7 +34,7 @@ impl Reading {
         self.losses.push(Loss::new(target, kind, text));
     }
 
-    /// Notes that the message that is being read is left out, for the reason in the findings.
+    /// Notes that the current message is left out; a finding has the reason.
     pub(super) fn unread(&mut self) {
         self.note(
             LossKind::MessageDropped,
