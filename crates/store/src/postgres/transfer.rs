@@ -269,22 +269,21 @@ impl PostgresStore {
             return Err(StoreError::Damaged("a record without its head".to_owned()));
         };
         let begun = self.begin_import(session, &head, (&arrival.from, &arrival.from));
-        let sid = match begun.await? {
-            Some(sid) => sid,
-            None => {
-                let result = self.compare(session, arrival.hash, head.epoch).await?;
-                let location = self.maybe(session::location(session), session::read_location);
-                let (ImportResult::Equal, Some(SessionLocation::Moved { to })) =
-                    (&result, location.await?)
-                else {
-                    return Ok(result);
-                };
-                // An equal record that had gone elsewhere comes back over other stores.
-                let begun = self.begin_import(session, &head, (&arrival.from, &to));
-                match begun.await? {
-                    Some(sid) => sid,
-                    None => return Ok(result),
-                }
+        let sid = if let Some(sid) = begun.await? {
+            sid
+        } else {
+            let result = self.compare(session, arrival.hash, head.epoch).await?;
+            let location = self.maybe(session::location(session), session::read_location);
+            let (ImportResult::Equal, Some(SessionLocation::Moved { to })) =
+                (&result, location.await?)
+            else {
+                return Ok(result);
+            };
+            // An equal record that had gone elsewhere comes back over other stores.
+            let begun = self.begin_import(session, &head, (&arrival.from, &to));
+            match begun.await? {
+                Some(sid) => sid,
+                None => return Ok(result),
             }
         };
         let written = self.write(sid, session, arrival.hash, record).await;
