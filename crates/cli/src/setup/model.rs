@@ -276,15 +276,14 @@ fn require_key(
     let Some(prefix) = prefix else {
         return Err(failure);
     };
-    let help = match chatmd::suggest(prefix, known.clone()) {
-        Some(near) => format!("did you mean `{near}:`?"),
-        None => {
-            let known: Vec<String> = known.map(|known| format!("`{known}:`")).collect();
-            format!(
-                "`{prefix}:` is not a provider; there are {}",
-                known.join(", ")
-            )
-        }
+    let help = if let Some(near) = chatmd::suggest(prefix, known.clone()) {
+        format!("did you mean `{near}:`?")
+    } else {
+        let known: Vec<String> = known.map(|known| format!("`{known}:`")).collect();
+        format!(
+            "`{prefix}:` is not a provider; there are {}",
+            known.join(", ")
+        )
     };
     Err(failure.with_help(help))
 }

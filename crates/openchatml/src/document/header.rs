@@ -105,7 +105,7 @@ pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagn
         let thread = std::thread::Builder::new().stack_size(HEADER_STACK);
         match thread
             .spawn_scoped(scope, parse)
-            .map(|parsing| parsing.join())
+            .map(std::thread::ScopedJoinHandle::join)
         {
             Ok(Ok(parsed)) => parsed,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),

@@ -163,11 +163,11 @@ fn silent_connections_do_not_stop_recovery() {
 /// The steps of turns that wait on silent connections are sent again on others.
 #[test]
 fn silent_connections_delay_running_turns_for_seconds() {
+    /// Less than the 30 s after which a statement over many rows is given up.
+    const DELAY: std::time::Duration = std::time::Duration::from_secs(20);
     let Some(cluster) = two_servers(seed()) else {
         return;
     };
-    /// Less than the 30 s after which a statement over many rows is given up.
-    const DELAY: std::time::Duration = std::time::Duration::from_secs(20);
     let address = cluster.addresses()[0].clone();
     let line = |session: usize| format!("/v1/sessions/s{session}/send");
     std::thread::scope(|threads| {

@@ -257,12 +257,11 @@ impl ServedAgents {
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
-        let begins = match named {
-            Some(name) => first_agent::remember(self, &agent, session, name).await?,
-            None => {
-                agent.remember(session, &self.store).await?;
-                false
-            }
+        let begins = if let Some(name) = named {
+            first_agent::remember(self, &agent, session, name).await?
+        } else {
+            agent.remember(session, &self.store).await?;
+            false
         };
         let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
         if let Some(ttl) = self.settings.session_ttl.filter(|_| !has_own) {
