@@ -65,6 +65,7 @@ const OF_SERVER: &[&str] = &[
     "agent_not_found",
     "agent_removed",
     "agent_repeated",
+    "answer_withdrawn",
     "body_too_large",
     "content_type_unsupported",
     "debug_view_disabled",

@@ -137,11 +137,11 @@ fn a_killed_run_leaves_the_text_in_every_form() {
         assert_eq!(sent(&next), json!([{"role": "user", "content": "hello"}]));
         let text = text_of(folder.path(), name);
         assert_eq!(text.matches("hello").count(), 1, "{text}");
-        // Both answers are in the file, and later runs send both; the server gets neighbours as one.
+        // Both answers are in the file, and later runs send the complete one.
         let last = answering("four");
         output(folder.path(), &last, &["run", name, "more"]);
         let expected = json!([{"role": "user", "content": "hello"},
-            {"role": "assistant", "content": "One two\n\nOne two three"},
+            {"role": "assistant", "content": "One two three"},
             {"role": "user", "content": "more"}]);
         assert_eq!(sent(&last), expected, "{name}");
     }
@@ -352,8 +352,8 @@ fn a_failed_turn_of_a_session_keeps_the_text_and_continues() {
         ran.stderr
     );
     assert_eq!(sent(&next), json!([{"role": "user", "content": "hello"}]));
+    // The answer replaces the part.
     let expected = json!([{"role": "user", "content": "hello"},
-        {"role": "assistant", "content": "One two", "status": "interrupted"},
         {"role": "assistant", "content": "three"}]);
     assert_eq!(history(folder.path(), "s"), expected);
 }
