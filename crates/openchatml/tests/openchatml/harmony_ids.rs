@@ -29,7 +29,7 @@ impl Record {
 fn id() -> impl Strategy<Value = u32> {
     prop_oneof![
         6 => 0..199_998_u32,
-        // Bytes that are no characters, and parts of characters.
+        // Invalid bytes, and parts of characters.
         3 => prop_oneof![94..256_u32, Just(9552)],
         2 => prop::sample::select(vec![200_002_u32, 200_003, 200_005, 200_006, 200_007, 200_008, 200_012]),
         2 => prop::sample::select(vec![1428_u32, 173_781, 17_196, 35_644]),
