@@ -243,7 +243,8 @@ impl<E: Send + 'static> Inner<E> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(failure) => {
-                if failure.category != "session_write_conflict" {
+                // Other failures repeat, and the limit of recoveries ends their turns.
+                if failure.transient && !failure.damaged {
                     self.leave(lease, &invocation_id).await;
                 }
                 return Err(failure);
