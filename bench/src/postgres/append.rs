@@ -1,5 +1,7 @@
 //! Appends a second, beside a bare statement that `pgbench` runs on the same server.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -117,13 +119,15 @@ impl Bare {
             text.replace('\n', " ")
         );
         std::fs::write(script.path(), statement)?;
+        // `pgbench` runs as another user and opens its standard input by name.
+        std::fs::set_permissions(script.path(), Permissions::from_mode(0o644))?;
         Ok(Self { database, script })
     }
 
     /// Returns the statements a second in a protocol of `pgbench`.
     pub(super) fn rate(&self, protocol: &str, clients: usize) -> Result<f64, Failed> {
         let mut command = self.database.pgbench();
-        // It runs as another user, who has no access to the folder of this one.
+        // The other user has no access to the directory of the script.
         let output = command
             .args(["--no-vacuum", "--jobs=1", "--file=/dev/stdin"])
             .arg(format!("--protocol={protocol}"))

@@ -23,6 +23,7 @@ const LAYERS: &[Layer] = &[
     layer("logue-o200k", 0, &[], &[]),
     layer("openchatml", 1, &[], &["chatmd"]),
     layer("chatmd", 1, &[], &["openchatml"]),
+    layer("logue-data", 2, &[], &["chatmd"]),
     layer("logue-model", 2, &[], &["chatmd"]),
     layer("logue-tools", 2, &[], &["openchatml", "chatmd"]),
     layer(

@@ -8,7 +8,6 @@
 //! is one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`,
 //! the convention of data sets.
 
-mod parallel;
 mod report;
 mod sink;
 mod source;
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{EvaluationRecord, FileLoader, VariableValues};
+use logue_data::in_order;
 use logue_source::{Origin, Source, Span, escape_line};
 use logue_tools::Roots;
 use openchatml::project::{self, JsonFormat};
@@ -31,7 +31,6 @@ use crate::conversion::chatmd::{self, Expansion, Filling};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
-use crate::commands::convert::parallel::in_order;
 use crate::commands::convert::report::{ConversationRef, Report};
 use crate::commands::convert::sink::Sink;
 use crate::commands::convert::source::{Input, Lines};

@@ -13,7 +13,7 @@ const AHEAD: usize = 3;
 ///
 /// The first piece needs no threads, so that a small input starts none. `next` runs in a thread of
 /// its own, which is not awaited if `take` ends the work: it may be waiting for input.
-pub(super) fn in_order<P, R, E>(
+pub fn in_order<P, R, E>(
     threads: usize,
     mut next: impl FnMut() -> Option<P> + Send + 'static,
     work: impl Fn(P) -> R + Sync,

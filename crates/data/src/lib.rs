@@ -1,0 +1,19 @@
+//! Training data from conversations: rows are converted, masked, checked, deduplicated and split.
+//!
+//! ```text
+//! files ─▶ batches of rows ─▶ one function for each row, in several threads ─▶ output, in order
+//!                                        └─▶ refused rows ─▶ quarantine, with code and place
+//! ```
+//!
+//! A [`Row`] is a JSON object in the bytes of its batch. A function of this crate takes a row and
+//! appends its output, or returns a [`Refusal`].
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod in_order;
+mod refusal;
+mod row;
+
+pub use in_order::in_order;
+pub use refusal::Refusal;
+pub use row::{Place, Row};
