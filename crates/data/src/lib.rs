@@ -13,7 +13,9 @@
 mod in_order;
 mod refusal;
 mod row;
+mod tokenizer;
 
 pub use in_order::in_order;
 pub use refusal::Refusal;
 pub use row::{Place, Row};
+pub use tokenizer::{O200k, Tokenizer};
