@@ -10,12 +10,24 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod batch;
+mod error;
 mod in_order;
+mod input;
+mod output;
 mod refusal;
 mod row;
+mod run;
+mod tally;
 mod tokenizer;
 
+pub use batch::{Batch, MAX_ROW_BYTES, Position};
+pub use error::DataError;
 pub use in_order::in_order;
+pub use input::{InputForm, Inputs};
+pub use output::Compression;
 pub use refusal::Refusal;
 pub use row::{Place, Row};
+pub use run::{Event, RowOutput, Run};
+pub use tally::{Count, Tally};
 pub use tokenizer::{O200k, Tokenizer};

@@ -2,6 +2,8 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
+use crate::row::{Place, Row};
+
 /// The reason why a row is not in the output.
 #[derive(Clone, Debug)]
 pub struct Refusal {
@@ -14,6 +16,29 @@ impl Refusal {
     pub fn new(code: DiagnosticCode, message: impl Into<String>, span: Span) -> Self {
         Self {
             finding: Box::new(Diagnostic::error(code, message, span)),
+        }
+    }
+
+    /// Returns the place of the finding; its column counts characters.
+    pub fn place_in(&self, row: Row<'_>) -> Place {
+        let before = row
+            .bytes
+            .get(..self.finding.primary.start)
+            .unwrap_or(row.bytes);
+        let lines = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let last = before
+            .rsplit(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let column = String::from_utf8_lossy(last).chars().count() as u64;
+        Place {
+            line: row.place.line + lines,
+            column: if lines == 0 {
+                row.place.column + column
+            } else {
+                column + 1
+            },
+            ..row.place
         }
     }
 

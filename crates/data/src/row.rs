@@ -1,5 +1,7 @@
 //! Rows and their places.
 
+use serde::{Deserialize, Serialize};
+
 /// One row of a data set: a JSON object, without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'b> {
@@ -10,7 +12,9 @@ pub struct Row<'b> {
 }
 
 /// The place of a row in the input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Place {
     /// The number of the row over all files, from 0. Blank lines are not counted.
     pub row: u64,
@@ -20,4 +24,20 @@ pub struct Place {
     pub line: u64,
     /// The column of the first byte, from 1, in bytes.
     pub column: u64,
+}
+
+impl Row<'_> {
+    /// Appends the row as one line, as in the input.
+    ///
+    /// Line ends between the tokens of a JSON file become spaces.
+    pub fn append_line(&self, output: &mut Vec<u8>) {
+        let start = output.len();
+        output.extend_from_slice(self.bytes);
+        for byte in output.iter_mut().skip(start) {
+            if matches!(*byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        output.push(b'\n');
+    }
 }

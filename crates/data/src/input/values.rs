@@ -1,0 +1,318 @@
+//! The values of a JSON file: the elements of one array, or values that follow one another.
+
+use std::io::{self, Read};
+
+use super::lines::BOM;
+use crate::batch::{BATCH_BYTES, Batch, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position};
+use crate::row::Place;
+
+/// The bytes that are read at a time.
+const BLOCK: usize = 256 * 1024;
+
+/// A reader of batches of values.
+///
+/// It finds the ends of values by quotes and brackets; the work on a row finds what is invalid in it.
+pub(super) struct Values<R> {
+    read: R,
+    bytes: Vec<u8>,
+    /// The next byte of `bytes` to look at.
+    at: usize,
+    /// The start of the line of `at`, which may be before `bytes`.
+    line_start: i64,
+    next: Position,
+    is_over: bool,
+    is_first: bool,
+}
+
+/// A structure that prevents that further values are found.
+pub(super) struct BadStructure {
+    pub(super) line: u64,
+    pub(super) column: u64,
+    pub(super) message: String,
+}
+
+/// The failure of a reader.
+pub(super) enum Failure {
+    Io(io::Error),
+    Structure(BadStructure),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<R: Read> Values<R> {
+    /// Reads from `next`, where `read` is positioned.
+    pub(super) fn new(read: R, next: Position) -> Self {
+        Self {
+            read,
+            bytes: Vec::new(),
+            at: 0,
+            line_start: 0,
+            is_first: next.offset == 0,
+            next,
+            is_over: false,
+        }
+    }
+
+    /// Returns the next batch that has rows; `None` at the end.
+    pub(super) fn batch(&mut self) -> Result<Option<Batch>, Failure> {
+        // The bytes before `at` belong to the last batch.
+        let done = self.at;
+        self.bytes.drain(..done);
+        self.at = 0;
+        self.line_start -= i64::try_from(done).unwrap_or(i64::MAX);
+        let mut rows = Vec::new();
+        let mut length = 0;
+        while length < BATCH_BYTES {
+            let Some(row) = self.value()? else { break };
+            length += row.range.len();
+            rows.push(row);
+        }
+        self.next.offset += self.at as u64;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Batch {
+            bytes: self.bytes.get(..self.at).unwrap_or_default().to_vec(),
+            rows,
+            end: self.next,
+        }))
+    }
+
+    /// Returns the byte at `at`, after reading it if necessary.
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        if self.at >= self.bytes.len() && !self.is_over {
+            let read = (&mut self.read)
+                .take(BLOCK as u64)
+                .read_to_end(&mut self.bytes)?;
+            self.is_over = read < BLOCK;
+        }
+        Ok(self.bytes.get(self.at).copied())
+    }
+
+    fn step(&mut self, byte: u8) {
+        self.at += 1;
+        if byte == b'\n' {
+            self.next.line += 1;
+            self.line_start = i64::try_from(self.at).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// Finds the next value.
+    fn value(&mut self) -> Result<Option<BatchRow>, Failure> {
+        if self.is_first {
+            self.is_first = false;
+            self.peek()?;
+            if self.bytes.starts_with(BOM) {
+                self.at = BOM.len();
+            }
+            self.skip_space()?;
+            if self.peek()? == Some(b'[') {
+                self.step(b'[');
+                self.next.is_in_array = true;
+            }
+        }
+        self.skip_space()?;
+        if self.next.is_in_array {
+            match self.peek()? {
+                Some(b']') => {
+                    self.step(b']');
+                    self.next.is_in_array = false;
+                    self.skip_space()?;
+                    return match self.peek()? {
+                        None => Ok(None),
+                        Some(_) => Err(self.bad("unexpected text after the array")),
+                    };
+                }
+                Some(b',') if self.next.row > 0 => {
+                    self.step(b',');
+                    self.skip_space()?;
+                }
+                None => return Err(self.bad("the array has no `]`")),
+                Some(_) => {}
+            }
+        }
+        match self.peek()? {
+            None if self.next.is_in_array => Err(self.bad("the array has no `]`")),
+            None => Ok(None),
+            Some(b',' | b']' | b'}' | b':') => Err(self.bad("expected a value")),
+            Some(_) => self.rest_of_value().map(Some),
+        }
+    }
+
+    fn skip_space(&mut self) -> io::Result<()> {
+        while let Some(byte) = self.peek()?.filter(u8::is_ascii_whitespace) {
+            self.step(byte);
+        }
+        Ok(())
+    }
+
+    /// Finds the end of the value that begins at `at`.
+    fn rest_of_value(&mut self) -> Result<BatchRow, Failure> {
+        let start = self.at;
+        let place = Place {
+            row: self.next.row,
+            file: self.next.file,
+            line: self.next.line + 1,
+            column: self.column(),
+        };
+        let (mut depth, mut is_string, mut is_escape) = (0_u32, false, false);
+        let mut is_too_long = false;
+        while let Some(byte) = self.peek()? {
+            if is_string {
+                match byte {
+                    _ if is_escape => is_escape = false,
+                    b'\\' => is_escape = true,
+                    b'"' => is_string = false,
+                    _ => {}
+                }
+            } else {
+                match byte {
+                    b'"' => is_string = true,
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' if depth == 0 => break,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            self.step(byte);
+                            break;
+                        }
+                    }
+                    b',' if depth == 0 => break,
+                    byte if depth == 0 && byte.is_ascii_whitespace() => break,
+                    _ => {}
+                }
+            }
+            self.step(byte);
+            if self.at - start > MAX_ROW_BYTES {
+                is_too_long = true;
+                self.forget(start + KEPT_OF_LONG_ROW);
+            }
+        }
+        if depth > 0 || is_string {
+            let what = if is_string { "string" } else { "value" };
+            return Err(self.bad(&format!(
+                "the {what} that begins at {}:{} has no end",
+                place.line, place.column
+            )));
+        }
+        self.next.row += 1;
+        let end = if is_too_long {
+            start + KEPT_OF_LONG_ROW
+        } else {
+            self.at
+        };
+        Ok(BatchRow {
+            range: start..end,
+            place,
+            is_too_long,
+        })
+    }
+
+    /// Removes the bytes from `from` to `at`.
+    fn forget(&mut self, from: usize) {
+        let removed = self.at - from;
+        self.bytes.drain(from..self.at);
+        self.at = from;
+        self.line_start -= i64::try_from(removed).unwrap_or(i64::MAX);
+        self.next.offset += removed as u64;
+    }
+
+    fn column(&self) -> u64 {
+        let at = i64::try_from(self.at).unwrap_or(i64::MAX);
+        u64::try_from(at - self.line_start).unwrap_or_default() + 1
+    }
+
+    fn bad(&self, message: &str) -> Failure {
+        Failure::Structure(BadStructure {
+            line: self.next.line + 1,
+            column: self.column(),
+            message: message.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, Values};
+    use crate::batch::{Batch, MAX_ROW_BYTES, Position};
+
+    type Rows = Vec<(String, u64, u64)>;
+
+    fn read(text: &[u8]) -> Result<Rows, (u64, u64, String)> {
+        let mut values = Values::new(text, Position::default());
+        let mut rows = Vec::new();
+        loop {
+            match values.batch() {
+                Ok(Some(batch)) => rows.extend(of(&batch)),
+                Ok(None) => return Ok(rows),
+                Err(Failure::Structure(bad)) => return Err((bad.line, bad.column, bad.message)),
+                Err(Failure::Io(error)) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn of(batch: &Batch) -> Rows {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let row = |row: crate::Row<'_>| (text(row.bytes), row.place.line, row.place.column);
+        batch.rows().map(row).collect()
+    }
+
+    #[test]
+    fn the_elements_of_an_array_are_rows() {
+        let rows = read(b" [ {\"a\": \"]},\\\"\"},\n  {\"b\":\n [1]}, 3 ]\n").unwrap();
+        let expected = [
+            ("{\"a\": \"]},\\\"\"}", 1, 4),
+            ("{\"b\":\n [1]}", 2, 3),
+            ("3", 3, 8),
+        ];
+        assert_eq!(
+            rows,
+            expected.map(|(text, line, column)| (text.to_owned(), line, column))
+        );
+        assert_eq!(read(b"[]"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn values_that_follow_one_another_are_rows() {
+        let rows = read(b"\xEF\xBB\xBF{\"a\":1}{\"b\":2}\n\n{}").unwrap();
+        let texts: Vec<_> = rows.iter().map(|row| row.0.as_str()).collect();
+        assert_eq!(texts, ["{\"a\":1}", "{\"b\":2}", "{}"]);
+    }
+
+    #[test]
+    fn broken_structure_has_a_place() {
+        let message = |text: &[u8]| read(text).unwrap_err();
+        assert_eq!(message(b"[{}\n"), (2, 1, "the array has no `]`".to_owned()));
+        assert_eq!(message(b"[{}] x").1, 6);
+        assert_eq!(message(b"[\n }").0, 2);
+        assert!(message(b"[{\"a\": \"b}]").2.contains("1:2"));
+    }
+
+    #[test]
+    fn reading_continues_after_any_batch() {
+        let row = format!("{{\"text\": \"{}\"}}", "y".repeat(3000));
+        let text = format!("[{}]", vec![row; 1000].join(",\n"));
+        let mut values = Values::new(text.as_bytes(), Position::default());
+        let first = values.batch().ok().flatten().unwrap();
+        let rest = &text.as_bytes()[usize::try_from(first.end.offset).unwrap()..];
+        let mut again = Values::new(rest, first.end);
+        let (one, other) = (values.batch().ok().flatten(), again.batch().ok().flatten());
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert_eq!(one.bytes, other.bytes);
+        assert_eq!(one.end, other.end);
+        assert_eq!(of(&one)[0].1, of(&other)[0].1);
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_skipped() {
+        let text = format!("[\"{}\", 2]", "z".repeat(2 * MAX_ROW_BYTES));
+        let mut values = Values::new(text.as_bytes(), Position::default());
+        let batch = values.batch().ok().flatten().unwrap();
+        assert!(batch.is_too_long(0));
+        assert_eq!(batch.rows().nth(1).unwrap().bytes, b"2");
+    }
+}

@@ -1,0 +1,12 @@
+//! Outputs: a file that appears when it is complete, or standard output.
+//!
+//! A file is written under a name of its own beside the target, `NAME.partial`, and renamed at the
+//! end. A killed run leaves it and its progress, from which the next run continues.
+
+mod compression;
+mod partial;
+mod progress;
+
+pub use compression::Compression;
+pub(crate) use partial::Partial;
+pub(crate) use progress::{ProgressFile, Saved};

@@ -1,0 +1,272 @@
+//! The work on all rows of a data set: input, threads, output, quarantine, progress.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use logue_source::{DiagnosticCode, Span};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::batch::{Batch, MAX_ROW_BYTES, Position};
+use crate::error::DataError;
+use crate::in_order::in_order;
+use crate::input::Inputs;
+use crate::output::{Compression, Partial, ProgressFile, Saved};
+use crate::refusal::Refusal;
+use crate::row::{Place, Row};
+use crate::tally::Tally;
+
+/// The time between two records of the progress.
+const SAVED_EACH: Duration = Duration::from_secs(1);
+
+/// A run over a data set.
+pub struct Run {
+    /// The rows.
+    pub inputs: Inputs,
+    /// The output of JSON lines; `-` is standard output.
+    pub output: PathBuf,
+    /// The file of refused rows, as JSON lines. Without one they are only counted and reported.
+    pub quarantine: Option<PathBuf>,
+    /// The number of threads that work on rows.
+    pub threads: usize,
+    /// Everything that determines the output except the inputs, such as the command line.
+    ///
+    /// A run with the same inputs and the same text continues an interrupted one.
+    pub command: String,
+    /// Whether an interrupted run is not continued.
+    pub restart: bool,
+}
+
+/// The output of a row while it is worked on.
+pub struct RowOutput<'o> {
+    /// The bytes of the output; each line ends in a newline.
+    pub bytes: &'o mut Vec<u8>,
+    /// The counts of the batch; `rows` and `refused` are counted by the run.
+    pub tally: &'o mut Tally,
+}
+
+/// Events of a run, in the order of the rows.
+pub enum Event<'e> {
+    /// The run continues an interrupted one after this number of rows.
+    Resumed {
+        /// The rows that the earlier run finished.
+        rows: u64,
+    },
+    /// A row was refused.
+    Refused {
+        /// The bytes of the row.
+        row: Row<'e>,
+        /// The reason.
+        refusal: &'e Refusal,
+    },
+    /// A batch is finished.
+    Batch {
+        /// The counts so far.
+        tally: &'e Tally,
+    },
+}
+
+/// The result of a batch.
+struct Done {
+    batch: Batch,
+    output: std::io::Result<Vec<u8>>,
+    refused: Vec<(usize, Refusal)>,
+    tally: Tally,
+}
+
+impl Run {
+    /// Works on every row in several threads, and writes the output in the order of the rows.
+    ///
+    /// `work` appends the output of a row, or refuses it; a refused row leaves no output. The
+    /// output and the quarantine do not depend on the number of threads, nor on earlier runs that
+    /// were interrupted. Memory is bounded by a few batches for each thread.
+    ///
+    /// # Errors
+    /// Returns [`DataError`] if an input cannot be read or an output cannot be written. What was
+    /// written until then stays for the next run.
+    pub fn each(
+        self,
+        work: impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync,
+        mut watch: impl FnMut(Event<'_>),
+    ) -> Result<Tally, DataError> {
+        let compression = Compression::of(&self.output);
+        let progress = ProgressFile::new(&self.output, &self.command, self.inputs.files());
+        let saved = match &progress {
+            Some(progress) if !self.restart => progress.read().filter(|saved| self.fits(saved)),
+            _ => None,
+        };
+        let mut tally = Tally::default();
+        let (mut kept, mut inputs) = ((0, 0), self.inputs);
+        if let Some(saved) = saved {
+            kept = (saved.output, saved.quarantine);
+            inputs = inputs.starting_at(saved.next);
+            tally = saved.tally;
+            watch(Event::Resumed { rows: tally.rows });
+        } else if let Some(progress) = &progress {
+            // Lengths of an earlier run must not be applied to the files of this one.
+            progress.remove();
+        }
+        let mut output = Partial::open(&self.output, kept.0)?;
+        let mut quarantine = match &self.quarantine {
+            Some(path) => Some(Partial::open(path, kept.1)?),
+            None => None,
+        };
+        let names = inputs.files().clone();
+        let mut last_saved = Instant::now();
+        let mut position = Position::default();
+        let take = |done: Result<Done, DataError>| {
+            let done = done?;
+            let bytes = done.output.map_err(DataError::write(&self.output))?;
+            output.write(&bytes)?;
+            for (number, refusal) in &done.refused {
+                let Some(row) = done.batch.rows().nth(*number) else {
+                    continue;
+                };
+                watch(Event::Refused { row, refusal });
+                if let Some(quarantine) = &mut quarantine {
+                    let file = names.get(row.place.file as usize);
+                    let name = file.map(|path| path.display().to_string());
+                    let line = quarantined(name.as_deref(), row, refusal)
+                        .map_err(|error| DataError::write(&self.output)(error.into()))?;
+                    quarantine.write(&line)?;
+                }
+            }
+            tally.add(done.tally);
+            position = done.batch.end;
+            watch(Event::Batch { tally: &tally });
+            if let Some(progress) = &progress
+                && last_saved.elapsed() >= SAVED_EACH
+            {
+                output.sync()?;
+                let mut lengths = (output.length(), 0);
+                if let Some(quarantine) = &quarantine {
+                    quarantine.sync()?;
+                    lengths.1 = quarantine.length();
+                }
+                progress.save(position, lengths, &tally)?;
+                last_saved = Instant::now();
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let one =
+            |batch: Result<Batch, DataError>| batch.map(|b| batch_done(b, &work, compression));
+        in_order(self.threads, move || inputs.batch(), one, take)?;
+        match quarantine {
+            Some(quarantine) if tally.refused.is_empty() => {
+                quarantine.discard();
+                if let Some(path) = &self.quarantine {
+                    // An earlier run may have refused rows that are mended now.
+                    drop(std::fs::remove_file(path));
+                }
+            }
+            Some(quarantine) => quarantine.finish()?,
+            None => {}
+        }
+        output.finish()?;
+        if let Some(progress) = &progress {
+            progress.remove();
+        }
+        Ok(tally)
+    }
+
+    /// Returns whether the files of an interrupted run have at least the lengths that it recorded.
+    fn fits(&self, saved: &Saved) -> bool {
+        let has = |path: &PathBuf, length| Partial::existing(path).is_some_and(|is| is >= length);
+        let quarantine = &self.quarantine;
+        has(&self.output, saved.output)
+            && quarantine
+                .as_ref()
+                .is_none_or(|path| has(path, saved.quarantine))
+    }
+}
+
+fn batch_done(
+    batch: Batch,
+    work: &(impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync),
+    compression: Compression,
+) -> Done {
+    let mut tally = Tally::default();
+    let mut bytes = Vec::with_capacity(batch.len());
+    let mut refused = Vec::new();
+    for (number, row) in batch.rows().enumerate() {
+        tally.rows += 1;
+        let before = bytes.len();
+        let mut output = RowOutput {
+            bytes: &mut bytes,
+            tally: &mut tally,
+        };
+        let done = if batch.is_too_long(number) {
+            Err(too_long(row))
+        } else {
+            work(row, &mut output)
+        };
+        match done {
+            Ok(()) => {
+                let fresh = bytes.get(before..).unwrap_or_default();
+                tally.written += memchr::memchr_iter(b'\n', fresh).count() as u64;
+            }
+            Err(refusal) => {
+                bytes.truncate(before);
+                let finding = &refusal.finding;
+                tally.refuse(finding.code.as_str(), row.place, || finding.message.clone());
+                refused.push((number, refusal));
+            }
+        }
+    }
+    Done {
+        batch,
+        output: compression.compress(bytes),
+        refused,
+        tally,
+    }
+}
+
+fn too_long(row: Row<'_>) -> Refusal {
+    let message = format!("the row has more than {MAX_ROW_BYTES} bytes");
+    let span = Span::new(0, row.bytes.len());
+    Refusal::new(DiagnosticCode::SourceTooLarge, message, span)
+        .with_help("split the conversation into several rows")
+}
+
+/// A line of the quarantine.
+#[derive(Serialize)]
+struct Quarantined<'q> {
+    file: Option<&'q str>,
+    line: u64,
+    column: u64,
+    row_number: u64,
+    code: &'q str,
+    message: &'q str,
+    help: &'q [String],
+    /// The row, or its text as a string if it is not JSON.
+    row: Box<RawValue>,
+}
+
+/// Returns the line of the quarantine for a row.
+fn quarantined(
+    name: Option<&str>,
+    row: Row<'_>,
+    refusal: &Refusal,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let Place { line, column, .. } = refusal.place_in(row);
+    let finding = &refusal.finding;
+    let text = String::from_utf8_lossy(row.bytes);
+    // Line ends in JSON are between its tokens.
+    let raw = match RawValue::from_string(text.replace(['\n', '\r'], " ")) {
+        Ok(raw) => raw,
+        Err(_) => serde_json::value::to_raw_value(&text)?,
+    };
+    let mut line = serde_json::to_vec(&Quarantined {
+        file: name,
+        line,
+        column,
+        row_number: row.place.row + 1,
+        code: finding.code.as_str(),
+        message: &finding.message,
+        help: &finding.help,
+        row: raw,
+    })?;
+    line.push(b'\n');
+    Ok(line)
+}
