@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod batch;
+mod bpe;
 mod error;
 mod in_order;
 mod input;
@@ -22,6 +23,7 @@ mod tally;
 mod tokenizer;
 
 pub use batch::{Batch, MAX_ROW_BYTES, Position};
+pub use bpe::HfTokenizer;
 pub use error::DataError;
 pub use in_order::in_order;
 pub use input::{InputForm, Inputs};

@@ -211,6 +211,10 @@ codes! {
     UnusedTool = "unused-tool",
     /// A document names a file that does not exist.
     MissingFile = "missing-file",
+
+    // Training data.
+    /// A tokenizer file has a part that cannot be loaded exactly.
+    DataTokenizer = "E-DATA-TOKENIZER",
 }
 
 impl std::fmt::Display for DiagnosticCode {

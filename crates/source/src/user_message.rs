@@ -97,6 +97,8 @@ impl DiagnosticCode {
             | Self::UndeclaredVariable => "Some settings have no effect.",
             Self::UnusedTool => "A tool was not used.",
             Self::DuplicateId => "Two uses of a tool cannot be told apart.",
+
+            Self::DataTokenizer => "The training data could not be prepared.",
         }
     }
 }

@@ -48,6 +48,7 @@ const LAYERS: &[Layer] = &[
     layer("openarmature-runner", 6, &[], &[]),
     layer("harmony-differential", 7, &[], &[]),
     layer("provider-types", 7, &[], &[]),
+    layer("data-masks", 7, &[], &[]),
     layer("conversion-laws", 7, &[], &[]),
     layer("properties", 7, &[], &[]),
     layer("xtask", 7, &[], &[]),
