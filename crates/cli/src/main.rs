@@ -29,8 +29,8 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Command, plain_error};
 use crate::commands::{
-    ask, check, convert, debug, doctor, explain, fix, fmt, generate, help, mcp, models, replay,
-    run, scan, send, serve, sessions, signal, tokens, trust, view,
+    ask, check, convert, data, debug, doctor, explain, fix, fmt, generate, help, mcp, models,
+    replay, run, scan, send, serve, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
 use crate::setup::attachments::pdf;
@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Fix(arguments) => fix::fix(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
+        Command::Data(command) => data::data(&command),
         Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),

@@ -13,6 +13,9 @@ const AHEAD: usize = 3;
 ///
 /// The first piece needs no threads, so that a small input starts none. `next` runs in a thread of
 /// its own, which is not awaited if `take` ends the work: it may be waiting for input.
+///
+/// # Errors
+/// Returns the error of `take`, which ends the work.
 pub fn in_order<P, R, E>(
     threads: usize,
     mut next: impl FnMut() -> Option<P> + Send + 'static,

@@ -25,7 +25,7 @@ impl Refusal {
             .bytes
             .get(..self.finding.primary.start)
             .unwrap_or(row.bytes);
-        let lines = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = memchr::memchr_iter(b'\n', before).count() as u64;
         let last = before
             .rsplit(|byte| *byte == b'\n')
             .next()

@@ -18,7 +18,7 @@ use crate::row::{Place, Row};
 use crate::tally::Tally;
 
 /// The time between two records of the progress.
-const SAVED_EACH: Duration = Duration::from_secs(1);
+const SAVED_EACH: Duration = Duration::from_millis(500);
 
 /// A run over a data set.
 pub struct Run {

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 mod ask;
 mod check;
 mod convert;
+mod data;
 mod debug;
 mod display;
 mod doctor;
@@ -37,6 +38,7 @@ mod view;
 pub(crate) use ask::AskArgs;
 pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
 pub(crate) use convert::ConvertArgs;
+pub(crate) use data::{DataCommand, DataConvertArgs, DataFileArgs};
 pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};
 pub(crate) use display::DisplayArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -109,6 +111,12 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     Fix(FixArgs),
     Convert(ConvertArgs),
+    /// Convert, mask, check, deduplicate, split and sample data sets
+    #[command(
+        subcommand,
+        after_help = "Example: logue data convert --to openai -o out.jsonl in.jsonl"
+    )]
+    Data(DataCommand),
     View(ViewArgs),
     /// Count, encode and decode tokens, and render prompts
     ///

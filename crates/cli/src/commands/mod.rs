@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod check;
 pub(crate) mod convert;
+pub(crate) mod data;
 pub(crate) mod debug;
 pub(crate) mod doctor;
 pub(crate) mod explain;

@@ -6,3 +6,4 @@ pub(crate) mod form;
 pub(crate) mod in_memory;
 pub(crate) mod loss_policy;
 pub(crate) mod rows;
+pub(crate) mod writer;

@@ -173,16 +173,14 @@ impl<R: Read> Values<R> {
                 match byte {
                     b'"' => is_string = true,
                     b'{' | b'[' => depth += 1,
-                    b'}' | b']' if depth == 0 => break,
-                    b'}' | b']' => {
+                    b'}' | b']' if depth > 0 => {
                         depth -= 1;
                         if depth == 0 {
                             self.step(byte);
                             break;
                         }
                     }
-                    b',' if depth == 0 => break,
-                    byte if depth == 0 && byte.is_ascii_whitespace() => break,
+                    byte if depth == 0 && is_end_of_scalar(byte) => break,
                     _ => {}
                 }
             }
@@ -233,6 +231,11 @@ impl<R: Read> Values<R> {
             message: message.to_owned(),
         })
     }
+}
+
+/// Returns whether a byte ends a number or a word outside every bracket.
+const fn is_end_of_scalar(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@
 //! is one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`,
 //! the convention of data sets.
 
+mod batch;
 mod report;
 mod sink;
 mod source;
 mod temporary;
-mod writer;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
@@ -31,12 +31,13 @@ use crate::conversion::chatmd::{self, Expansion, Filling};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
+use crate::commands::convert::batch::ConvertedBatch;
 use crate::commands::convert::report::{ConversationRef, Report};
 use crate::commands::convert::sink::Sink;
 use crate::commands::convert::source::{Input, Lines};
-use crate::commands::convert::writer::{ConvertedBatch, Writer};
 use crate::conversion::form::Conversation;
 use crate::conversion::rows;
+use crate::conversion::writer::Writer;
 use crate::exit::{CliError, Exit};
 use crate::files::{empty_file, find_files, folder_of};
 use crate::language::Language;
@@ -49,7 +50,12 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     let (jobs, several) = jobs(arguments)?;
     let mut converter = Converter {
         arguments,
-        writer: Writer::new(arguments),
+        writer: Writer::new(
+            arguments.from,
+            arguments.to,
+            &arguments.losses,
+            arguments.keep_reasoning,
+        ),
         variables: variables(&arguments.variables)?,
         declared: BTreeSet::new(),
         has_more: several,
@@ -340,7 +346,8 @@ impl Converter<'_> {
     /// Batches of lines are converted in several threads; reports and output have their order.
     fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), CliError> {
         let mut sink = self.sink(job)?;
-        let writer = self.writer.for_lines(sink.is_report());
+        let is_report = sink.is_report();
+        let writer = self.writer.for_lines(is_report);
         let size = lines.size();
         // Of several files, those that are done are shown.
         let is_on_screen = job.output.is_none() && io::stdout().is_terminal();
@@ -360,7 +367,7 @@ impl Converter<'_> {
         in_order(
             threads,
             move || lines.batch(),
-            |batch| writer.batch(batch),
+            |batch| batch::convert(&writer, batch, is_report),
             take,
         )?;
         drop(progress);
@@ -381,7 +388,8 @@ impl Converter<'_> {
     ) -> Result<ControlFlow<()>, CliError> {
         let places = batch.lines.lines.iter();
         let (mut end, mut flow) = (0, ControlFlow::Continue(()));
-        'lines: for ((range, start), line) in places.zip(&batch.converted) {
+        'lines: for ((range, start), of_batch) in places.zip(&batch.converted) {
+            let line = &of_batch.line;
             let of_line = batch.lines.text.get(range.clone()).unwrap_or_default();
             let which = ConversationRef {
                 name,
@@ -397,7 +405,7 @@ impl Converter<'_> {
                     break 'lines;
                 }
             }
-            end = line.end;
+            end = of_batch.end;
         }
         sink.write(batch.text.get(..end).unwrap_or_default())?;
         Ok(if sink.is_closed() {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::ConvertArgs;
 use crate::conversion::form::Form;
-use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy, lines, severity_name};
+use crate::conversion::loss_policy::{LossPolicy, lines, severity_name};
+use crate::conversion::writer::{Converted, Refusal};
 use crate::counted::{counted, counted_as};
 use crate::exit::{CliError, Exit};
 use crate::finding::to_json;
@@ -73,38 +74,6 @@ struct Count {
     conversations: usize,
     /// The first loss, with its place.
     first: String,
-}
-
-/// A conversation that was converted or refused, without its frames.
-pub(super) struct Converted {
-    pub(super) form: Form,
-    /// Whether the form was named, or is certain from the content.
-    pub(super) certain: bool,
-    /// Whether the conversation could not be read completely.
-    pub(super) broken: bool,
-    pub(super) diagnostics: Vec<Diagnostic>,
-    /// The number of its frames.
-    pub(super) frames: usize,
-    pub(super) losses: Vec<Loss>,
-    pub(super) text: Result<String, Refusal>,
-}
-
-/// The reason for an unwritten conversation.
-pub(super) enum Refusal {
-    /// Any reason except losses.
-    Other(String),
-    /// Losses that `--strict` forbids.
-    Losses,
-}
-
-impl Converted {
-    fn reason(&self) -> Option<&str> {
-        match &self.text {
-            Ok(_) => None,
-            Err(Refusal::Other(why)) => Some(why),
-            Err(Refusal::Losses) => Some(FORBIDDEN),
-        }
-    }
 }
 
 impl Report {

@@ -1,74 +1,98 @@
-//! The conversion of one conversation, and of a batch of lines. It prints nothing.
+//! The conversion of one conversation, and of one line. It prints nothing.
 
+use logue_source::Diagnostic;
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
 use serde_json::json;
 
-use crate::arguments::ConvertArgs;
-use crate::commands::convert::report::{Converted, Refusal};
-use crate::commands::convert::source::Batch;
+use crate::arguments::LossArgs;
 use crate::conversion::form::{Conversation, Form};
 use crate::conversion::in_memory::reason;
-use crate::conversion::loss_policy::LossPolicy;
+use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy};
 use crate::conversion::rows::{read_line, text_of};
 
 /// Converts conversations, in any thread.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     from: Option<Form>,
     to: Form,
-    pub(super) options: ConvertOptions,
+    pub(crate) options: ConvertOptions,
     policy: LossPolicy,
     /// Whether a textual form is written as `{"text": …}`, as in data sets.
     wraps: bool,
-    /// Whether a report contains the texts.
-    is_report: bool,
 }
 
-/// A batch of lines with the conversations of each.
-pub(super) struct ConvertedBatch {
-    pub(super) lines: Batch,
-    pub(super) converted: Vec<Line>,
-    /// The text of all conversations, unless a report contains it.
-    pub(super) text: String,
+/// A conversation that was converted or refused, without its frames.
+pub(crate) struct Converted {
+    pub(crate) form: Form,
+    /// Whether the form was named, or is certain from the content.
+    pub(crate) certain: bool,
+    /// Whether the conversation could not be read completely.
+    pub(crate) broken: bool,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The number of its frames.
+    pub(crate) frames: usize,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) text: Result<String, Refusal>,
+}
+
+/// The reason for an unwritten conversation.
+pub(crate) enum Refusal {
+    /// Any reason except losses.
+    Other(String),
+    /// Losses that `--strict` forbids.
+    Losses,
+}
+
+impl Converted {
+    /// Returns the reason for a conversation that is not written.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match &self.text {
+            Ok(_) => None,
+            Err(Refusal::Other(why)) => Some(why),
+            Err(Refusal::Losses) => Some(FORBIDDEN),
+        }
+    }
 }
 
 /// The conversations of a line: two of a pair of preference, else one.
-pub(super) struct Line {
+pub(crate) struct Line {
     /// The text of a line `{"text": …}`, which their diagnostics refer to.
-    pub(super) inner: Option<String>,
-    pub(super) conversations: Vec<Converted>,
-    /// The end of its text in the text of the batch.
-    pub(super) end: usize,
+    pub(crate) inner: Option<String>,
+    pub(crate) conversations: Vec<Converted>,
 }
 
 impl Writer {
-    pub(super) fn new(arguments: &ConvertArgs) -> Self {
+    /// Creates a writer of single conversations.
+    pub(crate) fn new(
+        from: Option<Form>,
+        to: Form,
+        losses: &LossArgs,
+        keeps_reasoning: bool,
+    ) -> Self {
         Self {
-            from: arguments.from,
-            to: arguments.to,
+            from,
+            to,
             options: ConvertOptions::default()
-                .with_strict(arguments.losses.strict)
-                .with_thinking(arguments.keep_reasoning),
-            policy: LossPolicy::new(&arguments.losses),
+                .with_strict(losses.strict)
+                .with_thinking(keeps_reasoning),
+            policy: LossPolicy::new(losses),
             wraps: false,
-            is_report: false,
         }
     }
 
     /// Returns a writer of conversations on one line each.
     ///
     /// A report contains the text of a textual form as it is.
-    pub(super) fn for_lines(&self, is_report: bool) -> Self {
+    pub(crate) fn for_lines(&self, is_report: bool) -> Self {
         Self {
             options: self.options.clone().with_line(true),
             wraps: !is_report,
-            is_report,
             ..*self
         }
     }
 
     /// Writes a conversation.
-    pub(super) fn write(&self, read: Conversation) -> Converted {
+    pub(crate) fn write(&self, read: Conversation) -> Converted {
         let mut losses = read.losses;
         let refused = |why: &str| Err(Refusal::Other(why.to_owned()));
         let refusal = self.policy.refusal(read.broken, &read.diagnostics);
@@ -102,33 +126,8 @@ impl Writer {
         }
     }
 
-    /// Converts a batch of JSON lines.
-    ///
-    /// The texts are joined here, as several threads do this.
-    pub(super) fn batch(&self, lines: Batch) -> ConvertedBatch {
-        let mut converted = Vec::with_capacity(lines.lines.len());
-        let mut text = String::with_capacity(lines.text.len());
-        for (range, _) in &lines.lines {
-            let line = lines.text.get(range.clone()).unwrap_or_default();
-            let mut line = self.line(line);
-            if !self.is_report {
-                for converted in &mut line.conversations {
-                    if let Ok(written) = &mut converted.text {
-                        text.push_str(&std::mem::take(written));
-                    }
-                }
-            }
-            line.end = text.len();
-            converted.push(line);
-        }
-        ConvertedBatch {
-            lines,
-            converted,
-            text,
-        }
-    }
-
-    fn line(&self, line: &[u8]) -> Line {
+    /// Converts the conversations of a line.
+    pub(crate) fn line(&self, line: &[u8]) -> Line {
         let inner = match self.from {
             None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(line),
             Some(_) => None,
@@ -150,7 +149,6 @@ impl Writer {
         Line {
             inner,
             conversations,
-            end: 0,
         }
     }
 

@@ -1,0 +1,14 @@
+//! `logue data`: converts, masks, checks, deduplicates, splits and samples data sets.
+
+mod convert;
+mod report;
+mod run;
+
+use crate::arguments::DataCommand;
+use crate::exit::{CliError, Exit};
+
+pub(crate) fn data(command: &DataCommand) -> Result<Exit, CliError> {
+    match command {
+        DataCommand::Convert(arguments) => convert::convert(arguments),
+    }
+}

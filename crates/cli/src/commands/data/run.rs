@@ -1,0 +1,106 @@
+//! The run of a command over the rows of a data set, with its progress and report.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use logue_data::{DataError, Event, Inputs, Refusal, Row, RowOutput, Run, Tally};
+
+use crate::arguments::DataFileArgs;
+use crate::commands::data::report;
+use crate::exit::{CliError, Exit};
+use crate::progress::Progress;
+
+/// Works on every row and reports the counts.
+///
+/// `command` contains everything that determines the output, except the inputs.
+pub(super) fn run(
+    files: &DataFileArgs,
+    command: String,
+    work: impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync,
+) -> Result<Tally, CliError> {
+    let names = input_names(files);
+    let inputs = Inputs::new(names.clone(), None);
+    let output = files.output.clone().unwrap_or_else(|| "-".into());
+    require_distinct(&names, &output)?;
+    let quarantine = quarantine(files);
+    let progress = Progress::bytes(inputs.size(), files.json || files.output.is_none());
+    let read = inputs.bytes_read();
+    let run = Run {
+        inputs,
+        output,
+        quarantine: quarantine.clone(),
+        threads: threads(files),
+        command,
+        restart: files.restart,
+    };
+    let mut refused = report::Refused::default();
+    let tally = run.each(work, |event| match event {
+        Event::Resumed { rows } => report::resumed(rows),
+        Event::Refused { row, refusal } => refused.print(&names, row, refusal),
+        Event::Batch { .. } => progress.set(read.load(Ordering::Relaxed)),
+    });
+    drop(progress);
+    let tally = match tally {
+        Ok(tally) => tally,
+        // The reader of the output has seen enough.
+        Err(DataError::Closed) => return Ok(Tally::default()),
+        Err(error) => return Err(failure(&error)),
+    };
+    let quarantine = quarantine.filter(|_| tally.refusals() > 0);
+    report::summary(&names, &tally, quarantine.as_deref(), files.json)?;
+    Ok(tally)
+}
+
+/// Returns the inputs, by default standard input.
+pub(super) fn input_names(files: &DataFileArgs) -> Vec<PathBuf> {
+    if files.inputs.is_empty() {
+        vec!["-".into()]
+    } else {
+        files.inputs.clone()
+    }
+}
+
+/// Returns the number of threads that work on rows.
+pub(super) fn threads(files: &DataFileArgs) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    files.jobs.map_or_else(all, NonZeroUsize::get)
+}
+
+/// Returns the file of refused rows, which has a default beside an output file.
+fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
+    files.quarantine.clone().or_else(|| {
+        let mut name = files.output.as_ref()?.clone().into_os_string();
+        name.push(".quarantine.jsonl");
+        Some(name.into())
+    })
+}
+
+/// Refuses an output that is also an input: it would be replaced by a part of itself.
+fn require_distinct(inputs: &[PathBuf], output: &Path) -> Result<(), CliError> {
+    let Ok(target) = std::fs::canonicalize(output) else {
+        return Ok(());
+    };
+    let is_target = |input: &PathBuf| std::fs::canonicalize(input).is_ok_and(|one| one == target);
+    match inputs.iter().find(|input| is_target(input)) {
+        Some(input) => Err(CliError::new(
+            Exit::Usage,
+            "usage",
+            format!("`{}` is input and output", input.display()),
+        )
+        .with_help("name another file with -o")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the failure of the command for one of an input or output.
+pub(super) fn failure(error: &DataError) -> CliError {
+    let code = error.code().unwrap_or("stdout_write_failed");
+    let failure = CliError::user(code, error.to_string());
+    match error {
+        DataError::Structure { .. } => failure.with_help("correct the file, and run again"),
+        DataError::Write { .. } => failure
+            .with_help("free space, or name another file; the same command continues the run"),
+        _ => failure,
+    }
+}
