@@ -15,6 +15,7 @@ mod bpe;
 mod error;
 mod in_order;
 mod input;
+pub mod mask;
 mod output;
 mod refusal;
 mod row;

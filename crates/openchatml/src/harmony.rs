@@ -55,8 +55,9 @@ pub use message::{HarmonyDocument, Message, read, read_ids};
 #[cfg(feature = "o200k")]
 pub use render::Renderer;
 pub use render::{
-    Content, Conversation, DeveloperContent, Form, FunctionTool, Reasoning, ReasoningEffort,
-    RenderError, RenderMessage, RenderOptions, RendererCompat, SystemContent, ToolNamespace,
+    Content, Conversation, DeveloperContent, Form, FunctionTool, Piece, PieceContent, PiecePlace,
+    Reasoning, ReasoningEffort, RenderError, RenderMessage, RenderOptions, RendererCompat,
+    SystemContent, ToolNamespace,
 };
 pub use text::Stream;
 #[cfg(feature = "o200k")]

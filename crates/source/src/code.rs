@@ -213,6 +213,20 @@ codes! {
     MissingFile = "missing-file",
 
     // Training data.
+    /// No token of a row would be trained.
+    DataMaskEmpty = "E-DATA-MASK-EMPTY",
+    /// The last trained message of a row has no trained stop token.
+    DataStopUntrained = "E-DATA-STOP-UNTRAINED",
+    /// A row has content that the rendered form cannot hold.
+    DataMaskContent = "E-DATA-MASK-CONTENT",
+    /// A mark for training is invalid, contradictory or not read.
+    DataMaskMark = "E-DATA-MASK-MARK",
+    /// A row has more tokens than allowed.
+    DataTooLong = "E-DATA-TOO-LONG",
+    /// The tokenizer lacks a special token of the rendered form.
+    DataSpecialToken = "E-DATA-SPECIAL-TOKEN",
+    /// A rendered text begins with two tokens of its beginning.
+    DataBeginTwice = "E-DATA-BEGIN-TWICE",
     /// A tokenizer file has a part that cannot be loaded exactly.
     DataTokenizer = "E-DATA-TOKENIZER",
 }

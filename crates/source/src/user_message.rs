@@ -53,6 +53,14 @@ impl DiagnosticCode {
             Self::HiddenControlToken => "The text contains something that a model may misread.",
             Self::InvalidToolDeclaration => "The description of a tool could not be understood.",
 
+            Self::DataMaskEmpty
+            | Self::DataStopUntrained
+            | Self::DataMaskContent
+            | Self::DataMaskMark
+            | Self::DataTooLong
+            | Self::DataSpecialToken
+            | Self::DataBeginTwice => "A conversation cannot be used for training.",
+
             Self::MdTopLevelText
             | Self::MdUnclosedTag
             | Self::MdUnexpectedClosingTag

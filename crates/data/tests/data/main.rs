@@ -7,6 +7,7 @@
 )]
 
 mod hf_tokenizer;
+mod masks;
 
 const fn is_send_and_sync<T: Send + Sync>() {}
 
@@ -14,6 +15,7 @@ const fn is_send_and_sync<T: Send + Sync>() {}
 fn public_types_are_send_and_sync() {
     is_send_and_sync::<logue_data::HfTokenizer>();
     is_send_and_sync::<logue_data::Refusal>();
+    is_send_and_sync::<logue_data::mask::MaskOptions>();
 }
 
 /// Fails if a file of this directory is not declared above, so that its tests would not run.

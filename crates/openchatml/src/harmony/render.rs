@@ -24,6 +24,7 @@ mod ids;
 mod json;
 pub(super) mod layout;
 mod options;
+mod pieces;
 mod plan;
 mod schema;
 mod schema_compat;
@@ -37,5 +38,6 @@ pub use error::RenderError;
 #[cfg(feature = "o200k")]
 pub use ids::Renderer;
 pub use options::{Form, Reasoning, RenderOptions, RendererCompat};
+pub use pieces::{Piece, PieceContent, PiecePlace};
 pub use system::{DeveloperContent, ReasoningEffort, SystemContent};
 pub use tools::{FunctionTool, ToolNamespace};

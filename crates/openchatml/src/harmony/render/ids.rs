@@ -112,6 +112,8 @@ struct Ids<'r> {
 }
 
 impl Sink for Ids<'_> {
+    fn message(&mut self, _message: usize) {}
+
     fn token(&mut self, token: ControlToken) {
         // The two without an id are never written.
         self.ids

@@ -10,6 +10,8 @@ use crate::syntax::vocabulary::FrameRole;
 
 /// A receiver of a rendering: text, or ids.
 pub(super) trait Sink {
+    /// The beginning of message number `message`.
+    fn message(&mut self, message: usize);
     /// A control token.
     fn token(&mut self, token: ControlToken);
     /// Text of a header.
@@ -51,6 +53,7 @@ pub(super) fn conversation(
         write(message, index, end, function_tools, options, sink, words)?;
     }
     if let Some(role) = next {
+        sink.message(messages.len());
         sink.token(ControlToken::Start);
         sink.text(role);
     }
@@ -81,6 +84,7 @@ fn write(
     sink: &mut impl Sink,
     words: &mut String,
 ) -> Result<(), RenderError> {
+    sink.message(index);
     header::write(message, index, options.check_headers, sink, words)?;
     for part in &message.content {
         let (belongs_to, role) = match part {

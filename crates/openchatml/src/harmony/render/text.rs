@@ -78,6 +78,8 @@ impl Text {
 }
 
 impl Sink for Text {
+    fn message(&mut self, _message: usize) {}
+
     fn token(&mut self, token: ControlToken) {
         self.out.push_str(token.as_str());
         self.body_from = self.out.len();

@@ -1,0 +1,157 @@
+//! Masks of rows, one after the other, with reused buffers.
+
+use super::options::{MaskForm, MaskOptions};
+use super::read::read;
+use super::span::{MaskSpan, Rendered};
+use super::tokens::Tokens;
+use super::{chatml, harmony, openchatml};
+use crate::{Refusal, Tokenizer};
+
+/// Masks the rows of one thread.
+///
+/// ```
+/// use logue_data::mask::{MaskForm, MaskOptions, Masker};
+/// use logue_data::O200k;
+///
+/// let row = br#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"}]}"#;
+/// let mut masker = Masker::new(MaskOptions::new(MaskForm::Harmony), Box::new(O200k::new()));
+/// let masked = masker.mask(row)?;
+/// let trained: Vec<&str> = masked.trained_texts().collect();
+/// assert_eq!(trained, ["<|channel|>final<|message|>Hello<|return|>"]);
+/// # Ok::<(), logue_data::Refusal>(())
+/// ```
+pub struct Masker {
+    options: MaskOptions,
+    tokenizer: Box<dyn Tokenizer>,
+    rendered: Rendered,
+    tokens: Tokens,
+}
+
+impl Masker {
+    /// Creates a masker.
+    pub fn new(options: MaskOptions, tokenizer: Box<dyn Tokenizer>) -> Self {
+        Self {
+            options,
+            tokenizer,
+            rendered: Rendered::default(),
+            tokens: Tokens::default(),
+        }
+    }
+
+    /// Masks a row.
+    ///
+    /// # Errors
+    /// Returns a [`Refusal`] if the row is not a conversation, if the form cannot hold it, if a mark
+    /// is invalid or not read, if it is too long, if no token of it is trained, and if the last
+    /// trained message has no trained stop token.
+    pub fn mask(&mut self, row: &[u8]) -> Result<Masked<'_>, Refusal> {
+        self.render(row)?;
+        self.mask_rendered(row)
+    }
+
+    /// Masks a rendering of another writer, such as a chat template.
+    ///
+    /// # Errors
+    /// As [`mask`](Self::mask), for what concerns tokens; `row` is the place of the refusal.
+    pub fn mask_rendering(
+        &mut self,
+        row: &[u8],
+        rendered: Rendered,
+    ) -> Result<Masked<'_>, Refusal> {
+        self.rendered = rendered;
+        self.mask_rendered(row)
+    }
+
+    fn mask_rendered(&mut self, row: &[u8]) -> Result<Masked<'_>, Refusal> {
+        let spans = self.rendered.spans.as_slice();
+        self.tokens
+            .encode(&self.rendered, &mut *self.tokenizer, row)?;
+        let begin = self.tokenizer.begin();
+        self.tokens.truncate(spans, &self.options, begin, row)?;
+        self.tokens.check(spans, &self.options, row)?;
+        Ok(Masked {
+            ids: &self.tokens.ids,
+            ends: &self.tokens.ends,
+            trained: &self.tokens.trained,
+            start: self.tokens.start,
+            text: &self.rendered.text,
+            spans,
+        })
+    }
+
+    /// Renders a row without tokens.
+    ///
+    /// # Errors
+    /// As [`mask`](Self::mask), for what concerns the conversation.
+    pub fn render(&mut self, row: &[u8]) -> Result<&Rendered, Refusal> {
+        let chat = read(row, &self.options)?;
+        self.rendered.clear();
+        match self.options.form {
+            MaskForm::Harmony => harmony::render(chat, &self.options, row, &mut self.rendered)?,
+            MaskForm::OpenChatMl => {
+                openchatml::render(chat, &self.options, row, &mut self.rendered)?;
+            }
+            MaskForm::ChatMl => chatml::render(chat, &self.options, row, &mut self.rendered)?,
+        }
+        Ok(&self.rendered)
+    }
+}
+
+impl std::fmt::Debug for Masker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Masker")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A masked row.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Masked<'m> {
+    /// The token ids.
+    pub ids: &'m [u32],
+    /// The end of each token in the text.
+    pub ends: &'m [usize],
+    /// The mask: true for each trained token.
+    pub trained: &'m [bool],
+    /// The first byte of the first token.
+    pub start: usize,
+    /// The text of the whole row, also of what truncation removed.
+    pub text: &'m str,
+    /// The spans of that text.
+    pub spans: &'m [MaskSpan],
+}
+
+impl<'m> Masked<'m> {
+    /// Returns the texts of consecutive tokens that are trained.
+    ///
+    /// An edge within a character is moved to the start of the character.
+    pub fn trained_texts(self) -> impl Iterator<Item = &'m str> {
+        let runs = self.runs();
+        runs.filter(|(_, trained)| *trained).map(|(text, _)| text)
+    }
+
+    /// Returns the texts of consecutive tokens with the same mask, and whether they are trained.
+    ///
+    /// An edge within a character is moved to the start of the character.
+    pub fn runs(self) -> impl Iterator<Item = (&'m str, bool)> {
+        let mut next = 0;
+        let mut from = self.start;
+        std::iter::from_fn(move || {
+            let trained = *self.trained.get(next)?;
+            let rest = self.trained.get(next..).unwrap_or_default();
+            next += rest.iter().take_while(|other| **other == trained).count();
+            let mut end = self.ends.get(next - 1).copied().unwrap_or(from);
+            while !self.text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let mut start = from;
+            while !self.text.is_char_boundary(start) {
+                start -= 1;
+            }
+            from = end;
+            Some((self.text.get(start..end).unwrap_or_default(), trained))
+        })
+    }
+}
