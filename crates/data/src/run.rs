@@ -222,7 +222,7 @@ fn batch_done(
     }
 }
 
-fn too_long(row: Row<'_>) -> Refusal {
+pub(crate) fn too_long(row: Row<'_>) -> Refusal {
     let message = format!("the row has more than {MAX_ROW_BYTES} bytes");
     let span = Span::new(0, row.bytes.len());
     Refusal::new(DiagnosticCode::SourceTooLarge, message, span)
