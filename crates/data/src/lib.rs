@@ -29,6 +29,7 @@ mod run;
 mod sample;
 mod split;
 mod tally;
+mod template;
 mod tokenizer;
 mod words;
 
@@ -47,4 +48,5 @@ pub use run::{Event, RowOutput, Run};
 pub use sample::{Sample, SampleSize, choose_sample};
 pub use split::{Split, SplitPart, SplitRules, split};
 pub use tally::{Count, Tally};
+pub use template::{ChatTemplate, TemplateDate, TemplateOptions};
 pub use tokenizer::{O200k, Tokenizer};

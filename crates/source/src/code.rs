@@ -229,6 +229,14 @@ codes! {
     DataBeginTwice = "E-DATA-BEGIN-TWICE",
     /// A tokenizer file has a part that cannot be loaded exactly.
     DataTokenizer = "E-DATA-TOKENIZER",
+    /// A chat template is invalid, fails, or refuses the conversation of a row.
+    DataTemplate = "E-DATA-TEMPLATE",
+    /// A chat template prints the day, and none is given.
+    DataTemplateDate = "E-DATA-TEMPLATE-DATE",
+    /// The spans of the assistant in the output of a chat template are unknown.
+    DataTemplateSpans = "E-DATA-TEMPLATE-SPANS",
+    /// A chat template leaves out an answer or a call of a row.
+    DataTemplateDropped = "E-DATA-TEMPLATE-DROPPED",
 }
 
 impl std::fmt::Display for DiagnosticCode {

@@ -106,7 +106,11 @@ impl DiagnosticCode {
             Self::UnusedTool => "A tool was not used.",
             Self::DuplicateId => "Two uses of a tool cannot be told apart.",
 
-            Self::DataTokenizer => "The training data could not be prepared.",
+            Self::DataTokenizer
+            | Self::DataTemplate
+            | Self::DataTemplateDate
+            | Self::DataTemplateSpans
+            | Self::DataTemplateDropped => "The training data could not be prepared.",
         }
     }
 }

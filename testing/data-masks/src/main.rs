@@ -1,8 +1,10 @@
 //! Answers requests of `compare.py`: one JSON value on a line, one answer on a line.
 //!
 //! `encode TOKENIZER` answers a text with its ids and the ends of its tokens in bytes.
+//! `render TEMPLATE DATE` answers a row with its text and spans, or with a code; the first line
+//! of the input is an object of variables.
 
-use logue_data::{HfTokenizer, Tokenizer};
+use logue_data::{ChatTemplate, HfTokenizer, TemplateDate, TemplateOptions, Tokenizer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
@@ -13,7 +15,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["encode", tokenizer] => encode(tokenizer),
-        _ => Err("usage: data-masks encode TOKENIZER".to_owned()),
+        ["render", template, date] => render(template, date),
+        _ => Err("usage: data-masks encode TOKENIZER | render TEMPLATE DATE".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,6 +36,42 @@ fn encode(tokenizer: &str) -> Result<(), String> {
         let (mut ids, mut ends) = (Vec::new(), Vec::new());
         tokenizer.encode_rendered(text, &mut ids, &mut ends);
         Ok(json!([ids, ends]))
+    })
+}
+
+fn render(template: &str, date: &str) -> Result<(), String> {
+    let source = std::fs::read_to_string(template).map_err(|error| error.to_string())?;
+    let mut variables = TemplateOptions::default();
+    variables.date = TemplateDate::parse(date);
+    let mut compiled: Option<ChatTemplate> = None;
+    answer(|request| {
+        let Some(template) = &compiled else {
+            for (name, value) in request.as_object().into_iter().flatten() {
+                let set = variables.set(name, &value.to_string());
+                set.map_err(|refusal| refusal.finding.message.clone())?;
+            }
+            let template = ChatTemplate::new(&source, variables.clone());
+            compiled = Some(template.map_err(|refusal| refusal.finding.message.clone())?);
+            return Ok(Value::Null);
+        };
+        Ok(match template.render(request.to_string().as_bytes()) {
+            Err(refusal) => json!({
+                "code": refusal.finding.code.as_str(),
+                "message": refusal.finding.message,
+            }),
+            Ok(rendered) => {
+                let spans = rendered.spans.iter().map(|span| {
+                    json!([
+                        span.start,
+                        span.end,
+                        span.class.as_str(),
+                        span.message,
+                        span.stop
+                    ])
+                });
+                json!({"text": rendered.text, "spans": spans.collect::<Vec<_>>()})
+            }
+        })
     })
 }
 

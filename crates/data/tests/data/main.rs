@@ -8,11 +8,13 @@
 
 mod hf_tokenizer;
 mod masks;
+mod templates;
 
 const fn is_send_and_sync<T: Send + Sync>() {}
 
 #[test]
 fn public_types_are_send_and_sync() {
+    is_send_and_sync::<logue_data::ChatTemplate>();
     is_send_and_sync::<logue_data::HfTokenizer>();
     is_send_and_sync::<logue_data::Refusal>();
     is_send_and_sync::<logue_data::mask::MaskOptions>();
