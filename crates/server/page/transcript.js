@@ -52,10 +52,9 @@ export class Transcript {
         return;
       }
       while (this.end < to) {
-        const count = Math.min(PAGE, to - this.end);
-        const page = await this.page(this.end + count, count);
-        if (page.to <= this.end) return;
-        this.add(page);
+        const end = this.end;
+        await this.append(Math.min(to, end + PAGE));
+        if (this.end <= end) return;
       }
       this.trimTop();
     });
@@ -75,11 +74,20 @@ export class Transcript {
   newer() {
     return this.enqueue(async () => {
       if (this.isAtEnd) return false;
-      const to = Math.min(this.total, this.end + PAGE);
-      this.add(await this.page(to, to - this.end));
+      await this.append(Math.min(this.total, this.end + PAGE));
       this.trimTop();
       return true;
     });
+  }
+
+  /** Adds the messages up to a position, and removes the part of an answer that the next one replaces. */
+  async append(to) {
+    const last = this.items.at(-1);
+    const isPart = last?.message.status === "interrupted" && last.position === this.end - 1;
+    const from = isPart ? last.position : this.end;
+    const page = await this.page(to, to - from);
+    if (isPart && page.from === from && page.messages[0]?.position !== from) this.remove(this.items.pop());
+    this.add(page);
   }
 
   enqueue(work) {

@@ -298,6 +298,40 @@ fn has_one_answer(folder: &Path, served: &Served, model: &ModelServer) {
     let command = ["sessions", "show", "s1", "--store", "sqlite:s.db"];
     let text = run(folder, command).stdout;
     assert!(text.contains("whole") && !text.contains(PART), "{text}");
+    let command = [
+        "sessions",
+        "show",
+        "s1",
+        "--steps",
+        "--json",
+        "--store",
+        "sqlite:s.db",
+    ];
+    let listed: Value = serde_json::from_str(&run(folder, command).stdout).unwrap();
+    let steps = listed["steps"].as_array().unwrap().iter();
+    let steps: Vec<Value> = steps
+        .map(|step| json!([step["step"], step["text"]]))
+        .collect();
+    // The part keeps its number.
+    assert_eq!(json!(steps), json!([[1, "go"], [3, "whole"]]), "{listed}");
+    // No copy ends with the part, which would be current there.
+    for (upto, messages) in [(1, 1), (2, 1), (3, 3)] {
+        let copy = served.post("/v1/sessions/s1/fork", &json!({ "messages": upto }));
+        let copy = copy.json();
+        assert_eq!(copy["messages"], messages, "{upto}: {copy}");
+        let path = format!(
+            "/v1/sessions/{}/messages",
+            copy["session"].as_str().unwrap()
+        );
+        let shown = served.get(&path).json()["messages"].clone();
+        let current = [user("go"), assistant("whole")];
+        let expected = if upto == 3 {
+            &current[..]
+        } else {
+            &current[..1]
+        };
+        assert_eq!(shown, json!(expected), "{upto}");
+    }
     let found = served.get("/v1/sessions?search=half").json();
     assert_eq!(found["sessions"], json!([]), "{found}");
     let items = served.post(

@@ -142,7 +142,13 @@ pub async fn fork_session(
             let existing = timeline.len();
             return Err(BranchError::TooManyMessages { messages, existing });
         }
-        BranchPoint::Messages(upto) => Rows::first(upto),
+        BranchPoint::Messages(mut upto) => {
+            // Without the answer that follows it, a superseded part would be current again.
+            while upto > 0 && timeline.is_superseded(upto - 1) {
+                upto -= 1;
+            }
+            Rows::first(upto)
+        }
         BranchPoint::Step(number) => rows_to(&timeline, &step_at(&timeline, number)?),
     };
     let mut fork = SessionFork::new(rows.upto, into, now);

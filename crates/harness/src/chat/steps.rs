@@ -156,6 +156,10 @@ pub(super) fn steps_of(timeline: &Timeline) -> Vec<SessionStep> {
             continue;
         };
         let is_message = matches!(message.role, Role::User | Role::System);
+        if timeline.is_superseded(position) {
+            steps.superseded(message);
+            continue;
+        }
         let turn = turn.map(|turn| part_of(turn, is_message));
         let state = |id: &str| {
             let mut open = open.iter();
@@ -266,6 +270,12 @@ impl Steps {
             }
             _ => self.push(placed(StepKind::Message, text)),
         }
+    }
+
+    /// Counts the steps of a superseded part, whose numbers stay its own.
+    fn superseded(&mut self, message: &ChatMessage) {
+        let has_answer = !message.text().is_empty() || message.tool_calls.is_empty();
+        self.last += u64::from(has_answer) + message.tool_calls.len() as u64;
     }
 
     /// Adds the suspension with which an entry ended, if it did.

@@ -99,6 +99,14 @@ impl Timeline {
         self.messages.get(position)?.as_ref()
     }
 
+    /// Returns whether the message at a position is superseded by the next one.
+    pub(super) fn is_superseded(&self, position: u64) -> bool {
+        let next = self.message(position + 1);
+        let own = self.message(position);
+        own.zip(next)
+            .is_some_and(|(own, next)| own.is_superseded_by(next))
+    }
+
     /// The entry that added a message.
     pub(super) fn turn_at(&self, position: u64) -> Option<&TurnRows> {
         let mut turns = self.turns.iter();
