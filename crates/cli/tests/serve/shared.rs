@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, Gate, ModelServer, Received, Reply, end_of_stream, text_delta};
@@ -108,6 +109,21 @@ fn a_turn_of_a_shell_reaches_a_reader_that_was_away() {
 }
 
 #[test]
+fn an_outcome_is_left_to_its_own_process_first() {
+    // A server that logged it at once would refuse the last events of that process.
+    const OWNER_FIRST: Duration = Duration::from_millis(1_500);
+    let folder = folder(&[("agent.md", ECHO)]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    say(&served, "s1", "one");
+    let mut stream = served.events("GET", EVENTS, Some(&last_id(&served)), "");
+    // A shell has no log of its own. The bound holds however slow the machine is.
+    let begun = Instant::now();
+    send_in_a_shell(folder.path(), "s1", "two");
+    let ended = stream.until("turn.completed");
+    assert!(begun.elapsed() >= OWNER_FIRST, "{ended:?}");
+}
+
+#[test]
 fn a_session_that_a_shell_removes_ends_its_streams() {
     let folder = folder(&[("agent.md", ECHO)]);
     let served = Served::start(folder.path(), &["agent.md"]);
@@ -168,6 +184,29 @@ fn a_log_that_is_removed_is_created_anew_during_a_turn() {
     assert_eq!(texts(&end.data["messages"]), ["go", "one two"]);
     let mut again = served.events("GET", EVENTS, Some(&old.id), "");
     assert_eq!(again.next().unwrap().kind(), "reset");
+}
+
+#[test]
+fn a_log_that_is_removed_resets_readers_without_a_turn() {
+    let folder = folder(&[("agent.md", ECHO)]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    say(&served, "s1", "one");
+    let old = last_id(&served);
+    let path = format!("/v1/events?session=s1:{old}");
+    let mut readers = [
+        served.events("GET", EVENTS, Some(&old), ""),
+        served.events("GET", &path, None, ""),
+    ];
+    for file in log_files(folder.path()).into_iter().rev() {
+        fs::remove_file(file).unwrap();
+    }
+    // Nothing is appended, so that only the loss wakes the readers.
+    assert_eq!(readers[0].next().unwrap().kind(), "reset");
+    let [own, shared] = &mut readers;
+    assert_eq!(shared.next().unwrap().data["event"]["type"], "reset");
+    say(&served, "s1", "two");
+    let events = own.until("turn.completed");
+    assert_eq!(texts(&events.last().unwrap().data["messages"]), ["two"]);
 }
 
 #[test]

@@ -237,6 +237,9 @@ impl EventReader {
                 // The log began after the reader.
                 self.generation = read.generation;
             }
+            if read.generation == 0 && self.generation != 0 && self.begin_log().await {
+                continue;
+            }
             // A log that was lost begins with the next append.
             if read.generation != self.generation && read.generation != 0 {
                 // The log was lost, and numbers were given again.
@@ -278,6 +281,16 @@ impl EventReader {
                 Err(_) => return EventStep::Silence,
             }
         }
+    }
+
+    /// Begins the log of the session anew after it was lost, and returns whether it has begun.
+    ///
+    /// Without events, nothing else would begin it, and the client would not learn of the loss.
+    async fn begin_log(&self) -> bool {
+        // A failure is repeated by the supervisor.
+        drop(self.turns.log_outcomes(&self.session).await);
+        let position = self.turns.hub.position_in_log(&self.session).await;
+        position.is_ok_and(|position| position.has_begun())
     }
 
     /// Returns whether the turn of the reader ended before its log began.
