@@ -63,8 +63,8 @@ mod server;
 
 pub use chat::{
     AccessToken, AccessTokens, AgentInfo, ChatHost, ChatServer, ChatServerOptions, ClientLimits,
-    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnFailure,
-    TurnParameters, is_request_label, is_request_record,
+    ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnAgent,
+    TurnFailure, TurnParameters, is_request_label, is_request_record,
 };
 pub use gateway::{GatewayOptions, GatewayServer};
 pub use host::{PromptHost, ServeOptions};

@@ -2,11 +2,11 @@
 
 use std::sync::Barrier;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::client::{Answered, Served};
-use crate::program::{folder, logue};
+use crate::program::{folder, logue, run};
 
 #[test]
 fn one_of_two_agents_gets_an_empty_conversation() {
@@ -98,5 +98,80 @@ fn one_of_two_agents_gets_a_new_session() {
         let asked = requests.iter().skip(before);
         let asked: Vec<_> = asked.map(|request| request.body["model"].clone()).collect();
         assert_eq!(asked, [winner], "round {round}");
+    }
+}
+
+/// Sends two requests at the same moment; returns the answer of the winner and the refusal.
+fn race(
+    served: &Served,
+    path: &str,
+    requests: [(&[(&str, &str)], &Value); 2],
+) -> (Answered, Answered) {
+    let barrier = Barrier::new(2);
+    let answers = std::thread::scope(|scope| {
+        let tasks = requests.map(|(headers, body)| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let body = body.to_string();
+                barrier.wait();
+                served.request("POST", path, headers, &body)
+            })
+        });
+        tasks.map(|task| task.join().unwrap())
+    });
+    match answers {
+        [one, other] if one.status == 200 => (one, other),
+        [one, other] => (other, one),
+    }
+}
+
+#[test]
+fn a_session_that_another_token_begins_at_the_same_moment_is_unknown() {
+    let agent = "<config model=\"echo:\"/>\n";
+    let folder = folder(&[("one.md", agent), ("two.md", agent)]);
+    let token = |name: &str, more: &[&str]| {
+        let create = ["serve", "token", "create", name, "--scope", "read,send"];
+        let ran = run(folder.path(), create.iter().chain(more));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        format!("Bearer {}", ran.stdout.trim())
+    };
+    let only = ["one", "two"].map(|name| token(&format!("only-{name}"), &["--agent", name]));
+    let both = ["a", "b"].map(|name| token(name, &[]));
+    let served = Served::start(folder.path(), &["one.md", "two.md"]);
+    for round in 0..testkit::soak::rounds(30, 300) {
+        // Each of these tokens may use one of the agents.
+        let bodies = ["one", "two"].map(|name| json!({"agent": name, "message": "go"}));
+        let headers = [0, 1].map(|at| [("authorization", only[at].as_str())]);
+        let path = format!("/v1/sessions/only-{round}/send");
+        let requests = [0, 1].map(|at| (&headers[at][..], &bodies[at]));
+        let (first, other) = race(&served, &path, requests);
+        assert_eq!(
+            [first.status, other.status],
+            [200, 404],
+            "{round}: {other:?}"
+        );
+        assert_eq!(other.json()["code"], "session_not_found", "{round}");
+
+        // A conversation of an OpenAI client belongs to its token, whatever the agents are.
+        for (kind, models) in [("same", ["one", "one"]), ("other", ["one", "two"])] {
+            let session = format!("{kind}-{round}");
+            let bodies = models.map(
+                |model| json!({"model": model, "messages": [{"role": "user", "content": "go"}]}),
+            );
+            let headers = [0, 1].map(|at| {
+                [
+                    ("authorization", both[at].as_str()),
+                    ("x-logue-session", session.as_str()),
+                ]
+            });
+            let requests = [0, 1].map(|at| (&headers[at][..], &bodies[at]));
+            let (first, other) = race(&served, "/v1/chat/completions", requests);
+            let statuses = [first.status, other.status];
+            assert_eq!(statuses, [200, 404], "{session}: {first:?} {other:?}");
+            let code = &other.json()["error"]["code"];
+            assert_eq!(code, "session_not_found", "{session}");
+            let created = first.head.contains("x-logue-conversation: created\r\n");
+            assert!(created, "{session}: {first:?}");
+        }
     }
 }

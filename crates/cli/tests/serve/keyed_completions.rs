@@ -54,8 +54,10 @@ fn refuse_other_bodies(served: &Served, headers: &[(&str, &str)]) {
     for other in [request("other"), stream] {
         let refused = send(served, headers, &other);
         assert_eq!(refused.status, 409, "{refused:?}");
-        let error = refused.json();
-        assert_eq!(error["error"]["code"], "idempotency_key_reused", "{error}");
+        let error = &refused.json()["error"];
+        assert_eq!(error["code"], "idempotency_key_reused", "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.ends_with("another body"), "{message}");
     }
 }
 
@@ -225,8 +227,10 @@ fn a_key_belongs_to_the_session_of_its_first_request() {
         for other in sessions.iter().filter(|session| **session != first) {
             let refused = send(other);
             assert_eq!(refused.status, 409, "{first} {other} {refused:?}");
-            let code = &refused.json()["error"]["code"];
-            assert_eq!(code, "idempotency_key_reused", "{refused:?}");
+            let error = &refused.json()["error"];
+            assert_eq!(error["code"], "idempotency_key_reused", "{refused:?}");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.ends_with("another `X-Logue-Session`"), "{message}");
         }
         assert_eq!(content(&send(&first)), "done");
         assert_eq!(model.received().len(), 1, "{first}");

@@ -9,12 +9,18 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::access::{Caller, TokenScope};
-use super::completions::{HistoryIndex, KeptAnswers};
+use super::completions::{AnswerPart, HistoryIndex};
 use super::drain::has_ended;
+use super::host::{SessionChat, TurnAgent};
+use super::kept_answers::KeptAnswers;
 use super::limits::TurnLimits;
+use super::parameters::TurnParameters;
 use super::problem::Problem;
 use super::readiness::Readiness;
 use super::turns::{RunningTurn, Turns};
+
+/// The code of a session whose agent is not the requested one.
+pub(crate) const AGENT_DIFFERS: &str = "agent_differs";
 
 /// The state of the routes.
 #[derive(Clone)]
@@ -26,7 +32,7 @@ pub(crate) struct Api {
     /// The last answer of the store.
     pub(crate) readiness: Arc<Readiness>,
     /// The answers of stateless requests with an idempotency key.
-    pub(crate) kept_answers: Arc<KeptAnswers>,
+    pub(crate) kept_answers: Arc<KeptAnswers<AnswerPart>>,
     /// Becomes true when the server begins no more turns.
     pub(crate) draining: watch::Receiver<bool>,
     /// Becomes true at the end of the server.
@@ -56,6 +62,27 @@ impl Api {
             biased;
             outcome = turn.outcome() => outcome,
             () = has_ended(&mut shutdown) => None,
+        }
+    }
+
+    /// Prepares a turn of a session.
+    ///
+    /// A request that another one precedes at a new session has the answer of a later request: the
+    /// session of an agent that the caller may not use is missing, and another agent differs.
+    pub(crate) async fn chat(
+        &self,
+        caller: &Caller,
+        session: &str,
+        agent: TurnAgent<'_>,
+        parameters: TurnParameters,
+    ) -> Result<SessionChat, Problem> {
+        let is_first = matches!(agent, TurnAgent::First { .. });
+        match self.turns.host.chat_with(session, agent, parameters).await {
+            Err(error) if is_first && error.category == AGENT_DIFFERS => {
+                self.session(caller, session).await?;
+                Err(error.into())
+            }
+            chat => Ok(chat?),
         }
     }
 

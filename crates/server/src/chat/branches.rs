@@ -12,6 +12,7 @@ use serde_json::json;
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::PathOf;
+use super::host::TurnAgent;
 use super::problem::Problem;
 use super::send::respond;
 use super::session_id::check_new_session;
@@ -74,10 +75,11 @@ pub(crate) async fn rerun(
 ) -> Result<Response, Problem> {
     require(&caller, TokenScope::Send)?;
     let request: RerunBody = body(&bytes)?;
-    let (_, agent) = api.session(&caller, &session).await?;
+    let (info, agent) = api.session(&caller, &session).await?;
     let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
     // What cannot run creates no session.
-    let source = api.turns.host.chat(&session, None).await?;
+    let own = TurnAgent::Own(&info);
+    let source = api.turns.host.chat(&session, own).await?;
     let edit = request.edit.as_deref();
     let edit = edit.map(|edit| source.chat.redacted_edit(edit));
     let into = new_id(&api, request.into)?;
@@ -89,7 +91,11 @@ pub(crate) async fn rerun(
         let body = json!({"session": branch.session, "messages": branch.messages});
         return Ok((StatusCode::CREATED, Json(body)).into_response());
     };
-    let chat = api.turns.host.chat(&branch.session, None).await?;
+    let chat = api
+        .turns
+        .host
+        .chat(&branch.session, TurnAgent::Stored)
+        .await?;
     let own = branch.session.clone();
     let turn = api.turns.start(&branch.session, chat, origin, move |chat| {
         chat.chat.entry_streaming(&own, entry)

@@ -82,6 +82,31 @@ pub struct SessionChat {
     pub stop: TurnStop,
 }
 
+/// The agent of a turn, with the session by which its request was judged.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum TurnAgent<'a> {
+    /// The agent of a session, as it was read.
+    Own(&'a SessionInfo),
+    /// The agent that a session without one gets.
+    First {
+        /// The name of the agent.
+        name: &'a str,
+        /// The session, as it was read; `None` if it did not exist.
+        session: Option<&'a SessionInfo>,
+    },
+    /// The agent of a session that is to be read.
+    Stored,
+}
+
+impl<'a> TurnAgent<'a> {
+    /// Returns the agent of a session that does not exist yet.
+    pub(crate) const fn of_new(name: &'a str) -> Self {
+        let session = None;
+        Self::First { name, session }
+    }
+}
+
 /// A textual form of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -132,15 +157,14 @@ pub trait ChatHost: Send + Sync {
 
     /// Prepares one turn of a session.
     ///
-    /// `agent` is the agent of a new session. Approvals suspend the turn: see
-    /// [`Approvals::Suspend`](logue_agent::Approvals::Suspend).
+    /// Approvals suspend the turn: see [`Approvals::Suspend`](logue_agent::Approvals::Suspend).
     ///
     /// # Errors
     /// Returns an error if the agent is unknown or cannot be prepared.
     fn chat<'a>(
         &'a self,
         session: &'a str,
-        agent: Option<&'a str>,
+        agent: TurnAgent<'a>,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
         self.chat_with(session, agent, TurnParameters::default())
     }
@@ -152,7 +176,7 @@ pub trait ChatHost: Send + Sync {
     fn chat_with<'a>(
         &'a self,
         session: &'a str,
-        agent: Option<&'a str>,
+        agent: TurnAgent<'a>,
         parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>>;
 

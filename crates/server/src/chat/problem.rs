@@ -83,9 +83,9 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "answer_withdrawn", detail)
     }
 
-    /// Returns the problem of an idempotency key that belongs to another body.
-    pub(crate) fn key_reused(key: &str) -> Self {
-        let detail = format!("the key `{key}` belongs to a request with another body");
+    /// Returns the problem of an idempotency key that belongs to a request with a difference.
+    pub(crate) fn key_reused(key: &str, difference: &str) -> Self {
+        let detail = format!("the key `{key}` belongs to a request with another {difference}");
         Self::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
             .with_help("use another key for another request")
     }

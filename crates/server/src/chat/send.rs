@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use logue_harness::chat::{BusyPolicy, ChatTurnOutcome, PausedPolicy, SendOptions};
-use logue_harness::store::CancelMode;
+use logue_harness::store::{CancelMode, SessionInfo};
 use logue_message::{ChatMessage, Content, ContentBlock, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,8 +16,10 @@ use super::accepted_images::check_images;
 use super::access::{Caller, TokenScope};
 use super::api::{Api, body, require};
 use super::extract::{PathOf, single};
+use super::host::TurnAgent;
 use super::limits::TurnPermit;
 use super::outcomes::outcome_json;
+use super::parameters::TurnParameters;
 use super::problem::Problem;
 use super::session_id::check_new_session;
 use super::sse::{EventId, EventReader, EventScope};
@@ -75,7 +77,7 @@ pub(crate) async fn send(
     require(&caller, TokenScope::Send)?;
     let request: SendBody = body(&bytes)?;
     let message = user_message(&request.message)?;
-    let (agent, is_known) = agent_of(&api, &caller, &session, request.agent).await?;
+    let (agent, known) = agent_of(&api, &caller, &session, request.agent).await?;
     let mut options = SendOptions::new()
         .with_busy(match request.busy {
             Busy::Enqueue => BusyPolicy::Enqueue,
@@ -92,8 +94,9 @@ pub(crate) async fn send(
     if let Some(key) = key {
         options = options.with_idempotency_key(key);
     }
-    let named = (!is_known).then_some(agent.as_str());
-    let chat = api.turns.host.chat(&session, named).await?;
+    let of_turn = turn_agent(&agent, known.as_ref());
+    let parameters = TurnParameters::default();
+    let chat = api.chat(&caller, &session, of_turn, parameters).await?;
     let message = chat.chat.redacted(message);
     let origin = TurnOrigin::message(message.clone()).with_permit(permit);
     let own = session.clone();
@@ -123,7 +126,7 @@ pub(crate) async fn permit(
     }
 }
 
-/// Returns the agent of a turn, and whether the session exists.
+/// Returns the agent of a turn, and the session if it exists.
 ///
 /// It is that of the session, or else the one that the request names.
 async fn agent_of(
@@ -131,7 +134,7 @@ async fn agent_of(
     caller: &Caller,
     session: &str,
     named: Option<String>,
-) -> Result<(String, bool), Problem> {
+) -> Result<(String, Option<SessionInfo>), Problem> {
     let known = api.known_session(caller, session).await?;
     if known.is_none() {
         check_new_session(session)?;
@@ -141,7 +144,7 @@ async fn agent_of(
             let detail = format!("session `{session}` belongs to the agent `{own}`");
             return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
         }
-        (Some((_, own)), _) => return Ok((own, true)),
+        (Some((info, own)), _) => return Ok((own, Some(info))),
         (None, Some(named)) => named,
         (None, None) => only_agent(api, caller)?,
     };
@@ -150,7 +153,12 @@ async fn agent_of(
     if !is_known || !caller.may_use(&agent) {
         return Err(unknown_agent(api, caller, &agent));
     }
-    Ok((agent, false))
+    Ok((agent, None))
+}
+
+/// Returns the agent of a known session, or of a new one.
+pub(crate) fn turn_agent<'a>(agent: &'a str, known: Option<&'a SessionInfo>) -> TurnAgent<'a> {
+    known.map_or(TurnAgent::of_new(agent), TurnAgent::Own)
 }
 
 /// Returns the agent of a server that has one.
@@ -349,9 +357,10 @@ pub(crate) async fn retry(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     require(&caller, TokenScope::Send)?;
-    let (_, agent) = api.session(&caller, &session).await?;
+    let (info, agent) = api.session(&caller, &session).await?;
     let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
-    let chat = api.turns.host.chat(&session, None).await?;
+    let own = TurnAgent::Own(&info);
+    let chat = api.turns.host.chat(&session, own).await?;
     let stream = chat.chat.retry_streaming(&session).await?;
     let turn = api.turns.start(&session, chat, origin, |_| stream);
     respond(&api, &session, &headers, turn.await?).await

@@ -283,7 +283,7 @@ impl EventReader {
         }
     }
 
-    /// Begins the log of the session anew after it was lost, and returns whether it has begun.
+    /// Begins a lost log of the session anew, and returns whether it has begun.
     ///
     /// Without events, nothing else would begin it, and the client would not learn of the loss.
     async fn begin_log(&self) -> bool {

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::host::TurnAgent;
 use super::problem::Problem;
 use super::turns::{TurnOrigin, Turns, message_of};
 
@@ -240,7 +241,7 @@ async fn clean(turns: Arc<Turns>, event_age: Duration) {
 
 /// Processes the first entry of a session that no task of this server processes.
 async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Result<(), Problem> {
-    let chat = turns.host.chat(session, None).await?;
+    let chat = turns.host.chat(session, TurnAgent::Stored).await?;
     if is_due {
         chat.chat.expire(session).await?;
     }

@@ -10,14 +10,17 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use tokio::time::timeout;
 
-use super::exchange::{Part, Reserved, reserve, start};
+use super::exchange::Part;
+use super::keyed::{begin, key_of};
 use super::request::ChatRequest;
 use super::state::{Gateway, check_model};
 use super::writer::{ChatAnswer, WholeAnswer};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::require;
 use crate::chat::completions::OpenAiError;
+use crate::chat::kept_answers::KeyName;
 use crate::chat::problem::Problem;
+use crate::chat::request_digest::RequestDigest;
 
 /// The time in which an upstream error decides the status of a stream.
 const FIRST_PART: Duration = Duration::from_millis(150);
@@ -29,16 +32,22 @@ pub(super) async fn create(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, OpenAiError> {
+    let refused = |problem: &Problem| gateway.metrics.request(Err(problem));
     let accepted = accept(&gateway, &caller, &headers, &bytes);
-    let (chat, permit) = accepted.inspect_err(|problem| gateway.metrics.request(Err(problem)))?;
+    let (chat, key) = accepted.inspect_err(refused)?;
+    let id = format!("chatcmpl-{}", gateway.ids.new_id());
+    let own = (id, gateway.clock.now().0 / 1_000);
+    let alternatives = chat.request.logprobs;
+    let begun = begin(&gateway, &caller, key, own, chat.request);
+    let begun = begun.inspect_err(refused)?;
     let answer = ChatAnswer {
-        id: format!("chatcmpl-{}", gateway.ids.new_id()),
-        created: gateway.clock.now().0 / 1_000,
+        id: begun.id,
+        created: begun.created,
         model: chat.model,
         reasoning: chat.reasoning,
-        alternatives: chat.request.logprobs,
+        alternatives,
     };
-    let mut parts = start(&gateway, chat.request, permit);
+    let mut parts = begun.parts;
     if chat.is_stream {
         let first = timeout(FIRST_PART, parts.recv()).await.ok().flatten();
         if let Some(Part::End(Err(problem))) = first {
@@ -55,9 +64,10 @@ fn accept(
     caller: &Caller,
     headers: &HeaderMap,
     bytes: &Bytes,
-) -> Result<(ChatRequest, Reserved), Problem> {
+) -> Result<(ChatRequest, Option<(KeyName, RequestDigest)>), Problem> {
     require(caller, TokenScope::Send)?;
     let chat = ChatRequest::parse(headers, bytes)?;
     check_model(gateway, caller, &chat.model)?;
-    Ok((chat, reserve(gateway, caller)?))
+    let key = key_of((caller, "chat.completions"), headers, bytes)?;
+    Ok((chat, key))
 }

@@ -25,7 +25,7 @@ use crate::chat::trace_context::{carried, current_trace};
 pub(super) const SEPARATOR: &str = "\n\n";
 
 /// A part of an answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Part {
     Reasoning(String),
     /// The text so far and the next one are two messages of the model.
@@ -47,6 +47,24 @@ pub(super) struct AnswerEnd {
     /// `stop`, `tool_calls`, `length` or `content_filter`.
     pub(super) finish: &'static str,
     pub(super) usage: Option<Usage>,
+}
+
+/// The parts of an answer as they arrive.
+pub(super) enum AnswerParts {
+    /// Those of a request, which is cancelled when they are dropped.
+    Running(mpsc::UnboundedReceiver<Part>),
+    /// Those of a request that runs on.
+    Kept(mpsc::Receiver<Part>),
+}
+
+impl AnswerParts {
+    /// Waits for the next part; `None` after the last one.
+    pub(super) async fn recv(&mut self) -> Option<Part> {
+        match self {
+            Self::Running(parts) => parts.recv().await,
+            Self::Kept(parts) => parts.recv().await,
+        }
+    }
 }
 
 /// The place of a request that runs.

@@ -4,10 +4,12 @@
 //! client ─▶ messages, tools ─▶ Harmony ids ─▶ /v1/completions ─▶ recovering reader ─▶ answer ─▶ client
 //! ```
 //!
-//! Nothing is stored. A request ends when its client leaves.
+//! Nothing is stored. A request ends when its client leaves, unless it has an idempotency key: its answer
+//! is then kept in memory for a while.
 
 mod chat;
 mod exchange;
+mod keyed;
 mod limits;
 mod logprobs;
 mod messages;

@@ -93,6 +93,7 @@ impl GatewayServer {
             traces: self.options.traces,
             free: Arc::new(Semaphore::new(self.options.max_requests)),
             limits: TurnLimits::new(limits.limits.clone()),
+            kept: Arc::default(),
             shutdown,
             cut,
         };

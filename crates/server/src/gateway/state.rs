@@ -8,9 +8,11 @@ use logue_harness::Clock;
 use logue_model::{Provider, StructuredProvider};
 use tokio::sync::{Semaphore, watch};
 
+use super::exchange::Part;
 use super::metrics::GatewayMetrics;
 use crate::chat::TraceContexts;
 use crate::chat::access::Caller;
+use crate::chat::kept_answers::KeptAnswers;
 use crate::chat::limits::TurnLimits;
 use crate::chat::problem::Problem;
 
@@ -25,6 +27,8 @@ pub(crate) struct Gateway {
     pub(super) free: Arc<Semaphore>,
     /// The requests of each client.
     pub(super) limits: Arc<TurnLimits>,
+    /// The answers of requests with an idempotency key.
+    pub(super) kept: Arc<KeptAnswers<Part>>,
     /// Becomes true at the end of the server.
     pub(super) shutdown: watch::Receiver<bool>,
     /// Becomes true when requests that still run end.

@@ -8,10 +8,9 @@ use axum::response::Response;
 use futures_util::stream;
 use logue_model::{TokenLogprob, Usage};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use super::exchange::{AnswerEnd, Part, SEPARATOR};
+use super::exchange::{AnswerEnd, AnswerParts, Part, SEPARATOR};
 use super::logprobs::tokens_json;
 use super::problem::ends;
 use super::request::ReasoningField;
@@ -48,7 +47,7 @@ impl WholeAnswer {
     ///
     /// # Errors
     /// Returns the problem with which the answer ends.
-    pub(super) async fn read(mut parts: UnboundedReceiver<Part>) -> Result<Self, Problem> {
+    pub(super) async fn read(mut parts: AnswerParts) -> Result<Self, Problem> {
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
         let mut logprobs = Vec::new();
         while let Some(part) = parts.recv().await {
@@ -110,7 +109,7 @@ impl ChatAnswer {
     pub(super) fn into_stream(
         self,
         first: Option<Part>,
-        parts: UnboundedReceiver<Part>,
+        parts: AnswerParts,
         has_usage: bool,
     ) -> Response {
         let writer = ChunkWriter {
@@ -155,7 +154,7 @@ impl ChatAnswer {
 struct ChunkWriter {
     answer: ChatAnswer,
     first: Option<Part>,
-    parts: UnboundedReceiver<Part>,
+    parts: AnswerParts,
     has_usage: bool,
     call_count: usize,
     has_begun: bool,

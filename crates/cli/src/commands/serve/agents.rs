@@ -13,7 +13,8 @@ use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use logue_model::SamplingSettings;
 use logue_server::{
-    AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnFailure, TurnParameters,
+    AgentInfo, ChatHost, ExportForm, SessionChat, TraceContexts, TurnAgent, TurnFailure,
+    TurnParameters,
 };
 use logue_source::{Source, escape_line, quote_word};
 use logue_tools::HiddenFiles;
@@ -241,17 +242,54 @@ impl ServedAgents {
     async fn prepare(
         &self,
         session: &str,
-        named: Option<&str>,
+        agent: TurnAgent<'_>,
         parameters: TurnParameters,
     ) -> Result<SessionChat, CliError> {
-        let known = self.session(session).await?;
+        match agent {
+            TurnAgent::Own(known) => {
+                let own = (Some(known), None);
+                self.prepare_read(session, own, parameters).await
+            }
+            TurnAgent::First {
+                name,
+                session: read,
+            } => {
+                let first = (read, Some(name));
+                let chat = self.prepare_read(session, first, parameters.clone());
+                let chat = chat.await?;
+                let has_agent = read.is_some_and(|info| info.labels.contains_key(AGENT));
+                if chat.begins || has_agent {
+                    return Ok(chat);
+                }
+                // Another request began the session since: its labels apply, such as its rules.
+                let known = self.session(session).await?;
+                let own = (known.as_ref(), None);
+                self.prepare_read(session, own, parameters).await
+            }
+            _ => {
+                let known = self.session(session).await?;
+                let own = (known.as_ref(), None);
+                self.prepare_read(session, own, parameters).await
+            }
+        }
+    }
+
+    /// Prepares a turn of a session as it was read.
+    ///
+    /// `named` is the agent that a first turn names.
+    async fn prepare_read(
+        &self,
+        session: &str,
+        (known, named): (Option<&SessionInfo>, Option<&str>),
+        parameters: TurnParameters,
+    ) -> Result<SessionChat, CliError> {
         let name = named.map(str::to_owned);
-        let name = name.or_else(|| self.agent_of(known.as_ref()?));
+        let name = name.or_else(|| self.agent_of(known?));
         let version = match named {
             Some(name) => Some(self.catalog.version(name)?),
-            None => self.version_of(known.as_ref())?,
+            None => self.version_of(known)?,
         };
-        let agent = self.agent(session, known.as_ref(), version.as_ref(), named.is_some())?;
+        let agent = self.agent(session, known, version.as_ref(), named.is_some())?;
         let agent = limited(agent, parameters);
         let output = Arc::new(Output::silent());
         let chat = agent
@@ -393,7 +431,7 @@ impl ChatHost for ServedAgents {
     fn chat_with<'a>(
         &'a self,
         session: &'a str,
-        agent: Option<&'a str>,
+        agent: TurnAgent<'a>,
         parameters: TurnParameters,
     ) -> BoxFuture<'a, Result<SessionChat, HostError>> {
         Box::pin(async move { Ok(self.prepare(session, agent, parameters).await?) })

@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod keyed;
 mod logprobs;
 mod prompts;
 mod reasks;

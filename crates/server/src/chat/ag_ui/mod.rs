@@ -49,14 +49,16 @@ pub(crate) async fn run(
     if !is_known || !caller.may_use(&agent) {
         return Err(unknown_agent(&api, &caller, &agent));
     }
-    let known = api.known_session(&caller, &input.thread).await?;
-    match &known {
-        None => check_new_session(&input.thread)?,
-        Some((_, own)) if *own != agent => {
+    let known = match api.known_session(&caller, &input.thread).await? {
+        None => {
+            check_new_session(&input.thread)?;
+            None
+        }
+        Some((_, own)) if own != agent => {
             let detail = format!("thread `{}` belongs to the agent `{own}`", input.thread);
             return Err(Problem::new(StatusCode::CONFLICT, "agent_differs", detail));
         }
-        Some(_) => {}
-    }
-    Ok(run::start(api, caller, agent, known.is_some(), input))
+        Some((info, _)) => Some(info),
+    };
+    Ok(run::start(api, caller, agent, known, input))
 }

@@ -3,7 +3,9 @@
 use axum::response::Response;
 use logue_harness::chat::{ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget};
 use logue_harness::events::LoggedEvent;
-use logue_harness::store::{Suspension, SuspensionFilter, SuspensionStatus, current_history};
+use logue_harness::store::{
+    SessionInfo, Suspension, SuspensionFilter, SuspensionStatus, current_history,
+};
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
 
@@ -16,8 +18,11 @@ use super::stream::{Refusal, RunOutlet, Stopped};
 use super::thread::{Place, branches, current, place as place_of};
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::host::TurnAgent;
 use crate::chat::outcomes::{adopt, outcome_json};
+use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
+use crate::chat::send::turn_agent;
 use crate::chat::signals::decision_permit;
 use crate::chat::sse::{EventId, EventReader, EventScope};
 use crate::chat::trace_context::{carried, current_trace};
@@ -30,8 +35,8 @@ struct Run {
     caller: Caller,
     agent: String,
     session: String,
-    /// Whether the session exists.
-    is_known: bool,
+    /// The session of the thread; `None` if it does not exist.
+    known: Option<SessionInfo>,
     input: RunInput,
     outlet: RunOutlet,
 }
@@ -41,7 +46,7 @@ pub(super) fn start(
     api: Api,
     caller: Caller,
     agent: String,
-    is_known: bool,
+    known: Option<SessionInfo>,
     input: RunInput,
 ) -> Response {
     let (outlet, response) = RunOutlet::new(&input.thread, &input.run);
@@ -50,7 +55,7 @@ pub(super) fn start(
         caller,
         agent,
         session: input.thread.clone(),
-        is_known,
+        known,
         input,
         outlet,
     };
@@ -87,7 +92,6 @@ impl Run {
             Err(problem) => return Err(problem.into()),
         };
         let mut options = SendOptions::new().with_idempotency_key(key.as_str());
-        let named = (!self.is_known).then_some(self.agent.as_str());
         let mut chat = None;
         let mut place = None;
         if let Some(session) = known {
@@ -96,7 +100,10 @@ impl Run {
             options = options.with_while_paused(PausedPolicy::Reject);
             self.require_no_interrupt().await?;
             let thread = self.session.clone();
-            let first = host.chat(&thread, named).await?;
+            let agent = turn_agent(&self.agent, self.known.as_ref());
+            let parameters = TurnParameters::default();
+            let first = self.api.chat(&self.caller, &thread, agent, parameters);
+            let first = first.await?;
             let redacted = |message| first.chat.redacted(message);
             let earlier = &self.input.earlier;
             let found = place_of(&self.api, &self.agent, &thread, earlier, redacted).await?;
@@ -108,7 +115,7 @@ impl Run {
         }
         let chat = match chat {
             Some(chat) => chat,
-            None => host.chat(&self.session, None).await?,
+            None => host.chat(&self.session, TurnAgent::Stored).await?,
         };
         let message = chat.chat.redacted(message);
         let origin = TurnOrigin::message(message.clone()).with_permit(permit);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::input::user_message;
 use super::messages::shown;
 use crate::chat::api::Api;
+use crate::chat::host::TurnAgent;
 use crate::chat::problem::Problem;
 
 /// The label of a thread's session with its branches.
@@ -215,7 +216,12 @@ fn exchanges(messages: &[ChatMessage]) -> Vec<Exchange> {
 /// Creates an empty session with the labels of an agent.
 async fn agent_session(api: &Api, agent: &str) -> Result<String, Problem> {
     let source = api.turns.ids.new_id();
-    drop(api.turns.host.chat(&source, Some(agent)).await?);
+    drop(
+        api.turns
+            .host
+            .chat(&source, TurnAgent::of_new(agent))
+            .await?,
+    );
     Ok(source)
 }
 

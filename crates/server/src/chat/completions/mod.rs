@@ -9,7 +9,6 @@ mod answer;
 mod error;
 mod exchanges;
 mod history_index;
-mod kept_answers;
 mod messages;
 mod parts;
 mod request;
@@ -27,16 +26,18 @@ use tokio::sync::Mutex;
 use self::answer::{Answer, AnswerStream};
 pub(crate) use self::error::{OpenAiError, error_json};
 pub(crate) use self::history_index::HistoryIndex;
-pub(crate) use self::kept_answers::KeptAnswers;
 pub(crate) use self::messages::image;
+pub(crate) use self::parts::Part as AnswerPart;
 use self::request::CompletionRequest;
 pub(crate) use self::sessions::create_seeded;
 use self::sessions::{Place, RequestedTurn, kept, matched, named, repeated, stateless};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, body, require};
 use crate::chat::extract::{PathOf, single};
+use crate::chat::kept_answers::KeyName;
 use crate::chat::problem::Problem;
-use crate::chat::responses::{ClaimName, body_digest};
+use crate::chat::request_digest::RequestDigest;
+use crate::chat::responses::ClaimName;
 use crate::chat::send::{idempotency_key, unknown_agent};
 
 /// The header that names the session of a conversation.
@@ -98,14 +99,16 @@ pub(crate) async fn create(
     };
     let is_stateless = session.is_none() && api.histories.is_none();
     let key = idempotency_key(&headers)?;
-    let body = json!({"session": session, "body": body::<Value>(&bytes)?});
+    let body = body::<Value>(&bytes)?;
+    let bound = json!({"session": session, "body": body});
+    let digest = RequestDigest::with_header("X-Logue-Session", &bound, &body);
     let claim = match &key {
         Some(key) if !is_stateless => {
             let name = ClaimName::lock(&api, &caller, Some(CLAIMED), key).await;
             // A stateless request may have the key.
-            let digest = body_digest(&body);
-            api.kept_answers.check((&caller, key), &digest)?;
-            Some(name.claim(&api, &body).await?)
+            let kept = KeyName::new(&caller, CLAIMED, key);
+            api.kept_answers.check(&kept, &digest)?;
+            Some(name.claim(&api, &digest).await?)
         }
         _ => None,
     };
@@ -140,10 +143,9 @@ pub(crate) async fn create(
             let stream = match key {
                 None => stateless(turn, &earlier).await?,
                 Some(key) => {
-                    let digest = body_digest(&body);
                     let name = ClaimName::lock(&api, &caller, Some(CLAIMED), &key).await;
                     name.check(&api, &digest).await?;
-                    let key = (key, digest);
+                    let key = (KeyName::new(&caller, CLAIMED, &key), digest);
                     kept(turn, &earlier, key, &mut answer).await?
                 }
             };

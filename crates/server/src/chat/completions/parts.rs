@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use crate::chat::kept_answers::KeptPart;
 use crate::chat::problem::Problem;
 
 /// A part of an answer.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Visible text.
     Text(String),
     /// The text so far is that of whole answers of the model.
@@ -37,18 +38,37 @@ pub(super) fn add(parts: &mut Vec<Part>, part: Part) {
     parts.push(part);
 }
 
-/// Returns the parts for a client that has received none.
-///
-/// The end of an answer contains its whole text.
-pub(super) fn from_beginning(received: &[Part]) -> Vec<Part> {
-    if let Some(end @ Part::End(_)) = received.last() {
-        return vec![end.clone()];
+impl KeptPart for Part {
+    fn cut_off() -> Self {
+        Self::End(Err(Problem::server_ends()))
     }
-    let mut parts = Vec::new();
-    for part in received {
-        add(&mut parts, part.clone());
+
+    fn end(&self) -> Option<bool> {
+        match self {
+            Self::End(end) => Some(end.is_ok()),
+            _ => None,
+        }
     }
-    parts
+
+    fn bytes(&self) -> usize {
+        let text = match self {
+            Self::Text(text) | Self::End(Ok(AnswerEnd { text, .. })) => text.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + text
+    }
+
+    /// The end of an answer contains its whole text.
+    fn from_beginning(received: &[Self]) -> Vec<Self> {
+        if let Some(end @ Self::End(_)) = received.last() {
+            return vec![end.clone()];
+        }
+        let mut parts = Vec::new();
+        for part in received {
+            add(&mut parts, part.clone());
+        }
+        parts
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +86,7 @@ mod tests {
             Part::Withdrawn,
             text("two"),
         ];
-        let parts = format!("{:?}", from_beginning(&received));
+        let parts = format!("{:?}", Part::from_beginning(&received));
         let expected = [text("one"), Part::Complete, Part::Withdrawn, text("two")];
         assert_eq!(parts, format!("{expected:?}"));
     }

@@ -15,13 +15,16 @@ use super::parts::Part;
 use super::session_answer::AnswerEvents;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
+use crate::chat::host::TurnAgent;
+use crate::chat::kept_answers::KeyName;
 use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::owner::{is_owner, owner_of, record_owner};
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
+use crate::chat::request_digest::RequestDigest;
 use crate::chat::responses::{Claim, ClaimedPlace};
-use crate::chat::send::{before_turn, permit};
+use crate::chat::send::{before_turn, permit, turn_agent};
 use crate::chat::session_id::check_new_session;
 use crate::chat::turn_span::TurnSpan;
 use crate::chat::turns::{RunningTurn, TurnOrigin};
@@ -103,14 +106,13 @@ pub(crate) async fn stateless(
 /// Runs a stateless turn whose answer is kept, or returns that of an equal request.
 ///
 /// # Errors
-/// Returns a problem if the key belongs to another body.
+/// Returns a problem if the key belongs to another request.
 pub(crate) async fn kept(
     turn: RequestedTurn<'_>,
     earlier: &[ChatMessage],
-    (key, digest): (String, String),
+    (name, digest): (KeyName, RequestDigest),
     answer: &mut Answer,
 ) -> Result<AnswerStream, Problem> {
-    let name = (turn.caller.token_hash.clone(), key);
     let own = (digest, answer.id.clone(), answer.created);
     let (known, running) = turn.api.kept_answers.claim(name, own)?;
     answer.id.clone_from(&known.id);
@@ -141,9 +143,7 @@ pub(crate) async fn named(
     let mut known = api.known_session(caller, session).await?;
     if known.is_none() {
         check_new_session(session)?;
-        if earlier.is_empty() {
-            return turn.begun(session, "created").await;
-        }
+        // The session has its owner from the beginning: of two tokens, the later one finds it missing.
         match turn.seeded(session, &earlier, "created").await {
             // Another request created it meanwhile.
             Err(problem) if problem.code == EXISTS => {}
@@ -164,10 +164,12 @@ pub(crate) async fn named(
     // The client leaves the conversation to the session.
     if earlier.is_empty() {
         let permit = turn.permit()?;
-        let sent = turn.send((session, None, "appended"), SendOptions::new(), permit);
+        let place = (session, TurnAgent::Own(&info), "appended");
+        let sent = turn.send(place, SendOptions::new(), permit);
         return Ok(turn.answer(sent.await?));
     }
-    let chat = api.turns.host.chat(session, None).await?;
+    let own = TurnAgent::Own(&info);
+    let chat = api.turns.host.chat(session, own).await?;
     let earlier = earlier.into_iter();
     let earlier: Vec<_> = earlier.map(|message| chat.chat.redacted(message)).collect();
     let beginning = beginning(api, info, &exchanges(&earlier)).await?;
@@ -186,7 +188,7 @@ pub(crate) async fn matched(
     let (api, agent) = (turn.api, turn.agent);
     if earlier.is_empty() {
         let session = api.turns.ids.new_id();
-        return turn.begun(&session, "created").await;
+        return turn.begun(&session).await;
     }
     let mut found = turn.beginnings(index, &earlier).await?;
     if found.is_empty() {
@@ -217,16 +219,17 @@ pub(crate) async fn repeated(
     place: ClaimedPlace,
 ) -> Result<(AnswerStream, Place), Problem> {
     let (api, caller, session) = (turn.api, turn.caller, place.session.as_str());
-    let is_known = api.known_session(caller, session).await?.is_some();
-    if !is_known && place.entry.is_some() {
+    let known = api.known_session(caller, session).await?;
+    let known = known.map(|(info, _)| info);
+    if known.is_none() && place.entry.is_some() {
         return Err(Problem::unknown_session(session));
     }
     let key = Some(place.key.as_str());
     let permit = permit(api, caller, turn.agent, (session, key)).await?;
-    let named = (!is_known).then_some(turn.agent);
+    let agent = turn_agent(turn.agent, known.as_ref());
     let parameters = turn.parameters.clone();
-    let chat = api.turns.host.chat_with(session, named, parameters).await?;
-    if !is_known {
+    let chat = api.turns.host.chat_with(session, agent, parameters).await?;
+    if known.is_none() {
         record_owner(api, caller, session).await?;
     }
     let message = chat.chat.redacted(turn.message.clone());
@@ -295,7 +298,7 @@ impl RequestedTurn<'_> {
         for one in found.iter().filter(|one| one.is_whole) {
             let session = &one.info.session;
             let only = SendOptions::new().with_only_after(one.info.cursor);
-            let place = (session.as_str(), None, "appended");
+            let place = (session.as_str(), TurnAgent::Own(&one.info), "appended");
             let sent = self.send(place, only, self.permit()?).await?;
             if sent.0.entry.is_some() {
                 return Ok(self.answer(sent));
@@ -317,21 +320,16 @@ impl RequestedTurn<'_> {
         let source = &source.info.session;
         fork_session(&**api.store(), source, &into, point, None, now).await?;
         record_owner(api, self.caller, &into).await?;
-        let sent = self.send((&into, None, "forked"), SendOptions::new(), permit);
+        let place = (into.as_str(), TurnAgent::Stored, "forked");
+        let sent = self.send(place, SendOptions::new(), permit);
         Ok(self.answer(sent.await?))
     }
 
-    /// Runs the turn in a new session without earlier messages.
-    ///
-    /// If another request creates the session at the same moment, the message is appended to it.
-    async fn begun(
-        self,
-        session: &str,
-        how: &'static str,
-    ) -> Result<(AnswerStream, Place), Problem> {
+    /// Runs the turn in a session without earlier messages, whose id is a new one.
+    async fn begun(self, session: &str) -> Result<(AnswerStream, Place), Problem> {
         let permit = self.permit()?;
-        let named = Some(self.agent);
-        let sent = self.send((session, named, how), SendOptions::new(), permit);
+        let place = (session, TurnAgent::of_new(self.agent), "created");
+        let sent = self.send(place, SendOptions::new(), permit);
         Ok(self.answer(sent.await?))
     }
 
@@ -346,18 +344,19 @@ impl RequestedTurn<'_> {
         how: &'static str,
     ) -> Result<(AnswerStream, Place), Problem> {
         let permit = self.permit()?;
-        create_seeded(self.api, self.agent, session, earlier).await?;
-        record_owner(self.api, self.caller, session).await?;
-        let sent = self.send((session, None, how), SendOptions::new(), permit);
+        let named = (self.agent, session);
+        create_seeded(self.api, self.caller, named, earlier).await?;
+        let place = (session, TurnAgent::Stored, how);
+        let sent = self.send(place, SendOptions::new(), permit);
         Ok(self.answer(sent.await?))
     }
 
-    /// Sends the message; `named` is the agent of a session that does not exist yet.
+    /// Sends the message to a session.
     ///
-    /// `how` is a word of [`Place::how`], unless another request creates the session.
+    /// `how` is a word of [`Place::how`].
     async fn send(
         &self,
-        (session, named, how): (&str, Option<&str>, &'static str),
+        (session, agent, how): (&str, TurnAgent<'_>, &'static str),
         mut options: SendOptions,
         permit: TurnPermit,
     ) -> Result<(RunningTurn, Place), Problem> {
@@ -366,13 +365,12 @@ impl RequestedTurn<'_> {
             // A turn that waits could be run by another request, without these parameters.
             options = options.with_busy(BusyPolicy::Reject);
         }
+        let is_new = matches!(agent, TurnAgent::First { .. });
         let host = &self.api.turns.host;
-        let chat = host.chat_with(session, named, parameters).await?;
-        if named.is_some() {
+        let chat = host.chat_with(session, agent, parameters).await?;
+        if is_new {
             record_owner(self.api, self.caller, session).await?;
         }
-        let is_created_by_other = named.is_some() && !chat.begins;
-        let how = if is_created_by_other { "appended" } else { how };
         let mut claim = self.claim.lock().await;
         if let Some(claim) = &mut *claim {
             let key = self.api.turns.ids.new_id();
@@ -435,19 +433,21 @@ async fn beginning(
     }))
 }
 
-/// Creates a session of an agent that begins with these messages.
+/// Creates the session of a caller and an agent that begins with these messages.
 ///
 /// # Errors
 /// Returns a problem if the agent cannot be prepared or the session exists.
 pub(crate) async fn create_seeded(
     api: &Api,
-    agent: &str,
-    session: &str,
+    caller: &Caller,
+    (agent, session): (&str, &str),
     messages: &[ChatMessage],
 ) -> Result<(), Problem> {
     // The first session has the labels of the agent, which a copy receives.
     let source = api.turns.ids.new_id();
-    let chat = api.turns.host.chat(&source, Some(agent)).await?;
+    let named = TurnAgent::of_new(agent);
+    let chat = api.turns.host.chat(&source, named).await?;
+    record_owner(api, caller, &source).await?;
     let messages = messages.iter().cloned();
     let messages: Vec<_> = messages
         .map(|message| chat.chat.redacted(message))

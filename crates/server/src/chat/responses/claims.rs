@@ -9,7 +9,7 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{SessionFork, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
@@ -17,8 +17,11 @@ use super::ids::ResponseId;
 use crate::chat::access::Caller;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
+use crate::chat::request_digest::RequestDigest;
 use crate::chat::request_records::REQUEST_BODY;
 
+/// The label with the digest of the body alone, without a header.
+const BODY_ALONE: &str = "request_body_alone";
 /// The label with the place of the entry.
 const PLACE: &str = "request_place";
 /// The time in which another server accepts the first request, in steps.
@@ -85,32 +88,35 @@ impl ClaimName {
     /// Checks the key of a request that does not claim it.
     ///
     /// # Errors
-    /// Returns a problem if the key belongs to another body, or the store fails.
-    pub(crate) async fn check(&self, api: &Api, digest: &str) -> Result<(), Problem> {
+    /// Returns a problem if the key belongs to another request, or the store fails.
+    pub(crate) async fn check(&self, api: &Api, digest: &RequestDigest) -> Result<(), Problem> {
         let info = api.store().session(&self.session).await?;
-        let known = info.and_then(|mut info| info.labels.remove(REQUEST_BODY));
-        match known {
-            Some(known) if known != digest => Err(Problem::key_reused(&self.key)),
+        match info.map(|info| info.labels) {
+            Some(labels) if labels.contains_key(REQUEST_BODY) => self.require(digest, &labels),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a request is the one with these labels.
+    fn require(&self, digest: &RequestDigest, labels: &Map<String, Value>) -> Result<(), Problem> {
+        let label = |name| labels.get(name).and_then(Value::as_str);
+        let whole = label(REQUEST_BODY).unwrap_or_default();
+        digest.require(&self.key, whole, label(BODY_ALONE))
     }
 
     /// Claims the key for a request, or finds its earlier request.
     ///
     /// # Errors
-    /// Returns a problem if the key belongs to another body, or the store fails.
-    pub(crate) async fn claim(self, api: &Api, body: &Value) -> Result<Claim, Problem> {
-        let digest = json!(body_digest(body));
+    /// Returns a problem if the key belongs to another request, or the store fails.
+    pub(crate) async fn claim(self, api: &Api, digest: &RequestDigest) -> Result<Claim, Problem> {
         let mut place = None;
         let mut created_at = api.turns.clock.now();
-        if !create(api, &self.session, &digest).await? {
+        if !create(api, &self.session, digest).await? {
             for _ in 0..STEPS {
                 let info = api.store().session(&self.session).await?;
                 created_at = info.as_ref().map_or(created_at, |info| info.created_at);
                 let labels = info.map(|info| info.labels).unwrap_or_default();
-                if labels.get(REQUEST_BODY) != Some(&digest) {
-                    return Err(Problem::key_reused(&self.key));
-                }
+                self.require(digest, &labels)?;
                 place = labels.get(PLACE).and_then(ClaimedPlace::from_json);
                 if place.is_some() {
                     break;
@@ -177,41 +183,23 @@ impl ClaimedPlace {
 }
 
 /// Creates the session of a claim. Returns whether it is new.
-async fn create(api: &Api, session: &str, digest: &Value) -> Result<bool, Problem> {
+async fn create(api: &Api, session: &str, digest: &RequestDigest) -> Result<bool, Problem> {
     let (store, now) = (api.store(), api.turns.clock.now());
     if store.session(session).await?.is_some() {
         return Ok(false);
     }
     let source = api.turns.ids.new_id();
-    store
-        .set_label(&source, REQUEST_BODY, digest.clone(), now)
-        .await?;
+    let whole = json!(digest.whole);
+    store.set_label(&source, REQUEST_BODY, whole, now).await?;
+    if digest.body != digest.whole {
+        let body = json!(digest.body);
+        store.set_label(&source, BODY_ALONE, body, now).await?;
+    }
     let created = store.fork(&source, SessionFork::new(0, session, now)).await;
     store.delete(&source).await?;
     match created {
         Ok(()) => Ok(true),
         Err(StoreError::Exists { .. }) => Ok(false),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns the digest of a body, whose members may have any order.
-pub(crate) fn body_digest(body: &Value) -> String {
-    let mut body = body.clone();
-    body.sort_all_objects();
-    format!("{:x}", Sha256::digest(body.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_order_of_members_is_not_part_of_a_body() {
-        let digest = |text: &str| body_digest(&serde_json::from_str(text).unwrap());
-        let one = digest(r#"{"a": [{"b": 1, "c": "x"}], "d": null}"#);
-        assert_eq!(digest(r#"{"d":null,"a":[{"c":"\u0078","b":1}]}"#), one);
-        assert_ne!(digest(r#"{"d":null,"a":[{"c":"y","b":1}]}"#), one);
-        assert_ne!(digest("[1, 2]"), digest("[2, 1]"));
     }
 }

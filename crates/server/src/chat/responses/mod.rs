@@ -30,7 +30,7 @@ use logue_harness::store::{CancelMode, EntryState};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::claims::{Claim, ClaimName, ClaimedPlace, body_digest};
+pub(crate) use self::claims::{Claim, ClaimName, ClaimedPlace};
 use self::decisions::decide;
 use self::follow::follow;
 use self::ids::ResponseId;
@@ -45,10 +45,12 @@ use self::stored::{StoredResponse, page};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::{Api, body, require};
 use crate::chat::completions::OpenAiError;
+use crate::chat::host::TurnAgent;
 use crate::chat::owner::record_owner;
 use crate::chat::problem::Problem;
+use crate::chat::request_digest::RequestDigest;
 use crate::chat::route_table::RouteTable;
-use crate::chat::send::{idempotency_key, permit};
+use crate::chat::send::{idempotency_key, permit, turn_agent};
 use crate::chat::turns::{RunningTurn, TurnOrigin};
 
 /// The time in which a cancelled turn ends before the answer.
@@ -88,9 +90,9 @@ async fn create(
     }
     let mut claim = match key.filter(|_| request.is_stored()) {
         Some(key) => {
-            let body = body(&bytes)?;
+            let digest = RequestDigest::of_body(&body(&bytes)?);
             let name = ClaimName::lock(&api, &caller, None, &key).await;
-            Some(name.claim(&api, &body).await?)
+            Some(name.claim(&api, &digest).await?)
         }
         None => None,
     };
@@ -162,9 +164,16 @@ async fn begin(
             options = options.with_busy(BusyPolicy::Reject);
         }
         let session = place.session;
-        let named = place.named.as_deref();
+        let agent = match (&place.named, &place.known) {
+            (Some(name), known) => TurnAgent::First {
+                name,
+                session: known.as_ref(),
+            },
+            (None, Some(known)) => TurnAgent::Own(known),
+            (None, None) => TurnAgent::Stored,
+        };
         let host = &api.turns.host;
-        let chat = host.chat_with(&session, named, parameters.clone()).await?;
+        let chat = host.chat_with(&session, agent, parameters.clone()).await?;
         if place.is_new {
             record_owner(api, caller, &session).await?;
         }
@@ -209,16 +218,16 @@ async fn again(
 ) -> Result<(String, RunningTurn), Problem> {
     let (session, key) = (place.session.clone(), place.key.as_str());
     let known = api.known_session(caller, &session).await?;
-    let (agent, is_known) = match known {
-        Some((_, agent)) => (agent, true),
-        None => (agent_of_new(api, caller, request.model.as_deref())?, false),
+    let (known, agent) = match known {
+        Some((info, agent)) => (Some(info), agent),
+        None => (None, agent_of_new(api, caller, request.model.as_deref())?),
     };
     let permit = permit(api, caller, &agent, (&session, Some(key))).await?;
-    let named = (!is_known).then_some(agent.as_str());
+    let of_turn = turn_agent(&agent, known.as_ref());
     let host = &api.turns.host;
-    let chat = host.chat_with(&session, named, request.parameters()?);
+    let chat = host.chat_with(&session, of_turn, request.parameters()?);
     let chat = chat.await?;
-    if !is_known {
+    if known.is_none() {
         record_owner(api, caller, &session).await?;
     }
     let message = chat.chat.redacted(message);

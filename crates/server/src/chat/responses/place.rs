@@ -25,6 +25,8 @@ pub(super) struct ResponsePlace {
     pub(super) session: String,
     /// The agent of a session that has none.
     pub(super) named: Option<String>,
+    /// The session as it was read; `None` if it is new.
+    pub(super) known: Option<SessionInfo>,
     /// Whether the session is to be the caller's.
     pub(super) is_new: bool,
     pub(super) options: SendOptions,
@@ -69,13 +71,14 @@ pub(super) async fn place(
             let lock = api.turns.locks.lock(&session).await;
             let mut named = Some(agent.clone());
             if !earlier.is_empty() {
-                create_seeded(api, &agent, &session, earlier).await?;
+                create_seeded(api, caller, (&agent, &session), earlier).await?;
                 named = None;
             }
             let options = SendOptions::new();
             Ok(ResponsePlace {
                 session,
                 named,
+                known: None,
                 is_new: true,
                 options,
                 permit,
@@ -98,6 +101,7 @@ pub(super) async fn place(
                 session: id.to_owned(),
                 permit,
                 named: own.is_none().then_some(agent),
+                known: info,
                 is_new: false,
                 options: SendOptions::new().with_while_paused(PausedPolicy::Reject),
                 lock,
@@ -129,6 +133,7 @@ async fn after(
         return Ok(ResponsePlace {
             session: session.clone(),
             named: None,
+            known: None,
             is_new: false,
             options: paused,
             permit,
@@ -149,6 +154,7 @@ async fn after(
     Ok(ResponsePlace {
         session: into,
         named: None,
+        known: None,
         is_new: false,
         options: SendOptions::new(),
         permit,

@@ -15,18 +15,20 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::stream;
 use serde_json::Value;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use self::events::ResponseWriter;
 use self::request::ResponseRequest;
-use super::exchange::{Part, Reserved, reserve, start};
+use super::exchange::{AnswerParts, Part};
+use super::keyed::{begin, key_of};
 use super::problem::ends;
 use super::state::{Gateway, check_model};
 use crate::chat::access::{Caller, TokenScope};
 use crate::chat::api::require;
 use crate::chat::completions::OpenAiError;
+use crate::chat::kept_answers::KeyName;
 use crate::chat::problem::Problem;
+use crate::chat::request_digest::RequestDigest;
 use crate::chat::sse::{padding, set_stream_headers};
 
 /// The time in which an upstream error decides the status of a stream.
@@ -42,13 +44,15 @@ pub(super) async fn create(
     bytes: Bytes,
 ) -> Result<Response, OpenAiError> {
     let accepted = accept(&gateway, &caller, &headers, &bytes);
-    let (asked, permit) = accepted.inspect_err(|problem| gateway.metrics.request(Err(problem)))?;
-    let suffix = gateway.ids.new_id();
-    let now = gateway.clock.now().0 / 1_000;
-    let head = asked.head(&suffix, now);
+    let refused = |problem: &Problem| gateway.metrics.request(Err(problem));
+    let (asked, key) = accepted.inspect_err(refused)?;
+    let own = (gateway.ids.new_id(), gateway.clock.now().0 / 1_000);
     let alternatives = asked.request.logprobs;
-    let mut writer = ResponseWriter::new(head, suffix, asked.has_reasoning, alternatives);
-    let mut parts = start(&gateway, asked.request, permit);
+    let begun = begin(&gateway, &caller, key, own, asked.request);
+    let begun = begun.inspect_err(refused)?;
+    let head = asked.head.fields(&begun.id, begun.created);
+    let mut writer = ResponseWriter::new(head, begun.id, asked.has_reasoning, alternatives);
+    let mut parts = begun.parts;
     if asked.is_stream {
         let first = timeout(FIRST_PART, parts.recv()).await.ok().flatten();
         if let Some(Part::End(Err(problem))) = first {
@@ -74,19 +78,16 @@ fn accept(
     caller: &Caller,
     headers: &HeaderMap,
     bytes: &Bytes,
-) -> Result<(ResponseRequest, Reserved), Problem> {
+) -> Result<(ResponseRequest, Option<(KeyName, RequestDigest)>), Problem> {
     require(caller, TokenScope::Send)?;
     let asked = ResponseRequest::parse(headers, bytes)?;
     check_model(gateway, caller, &asked.model)?;
-    Ok((asked, reserve(gateway, caller)?))
+    let key = key_of((caller, "responses"), headers, bytes)?;
+    Ok((asked, key))
 }
 
 /// Returns a streamed response whose first part has arrived or not.
-fn streamed(
-    writer: ResponseWriter,
-    first: Option<Part>,
-    parts: UnboundedReceiver<Part>,
-) -> Response {
+fn streamed(writer: ResponseWriter, first: Option<Part>, parts: AnswerParts) -> Response {
     let state = (writer, first, parts, true);
     let chunks = stream::unfold(
         state,

@@ -20,6 +20,12 @@ pub(super) struct ResponseRequest {
     pub(super) request: GatewayRequest,
     pub(super) has_reasoning: bool,
     pub(super) is_stream: bool,
+    pub(super) head: ResponseHead,
+}
+
+/// The constant fields of the response to a request.
+pub(super) struct ResponseHead {
+    model: String,
     /// The fields that the response repeats.
     repeated: Map<String, Value>,
 }
@@ -83,16 +89,21 @@ impl ResponseRequest {
             request: parsed,
             has_reasoning: header != Some("none"),
             is_stream: body.stream.unwrap_or_default(),
-            model: body.model,
-            repeated: match repeated {
-                Value::Object(fields) => fields,
-                _ => Map::new(),
+            head: ResponseHead {
+                model: body.model.clone(),
+                repeated: match repeated {
+                    Value::Object(fields) => fields,
+                    _ => Map::new(),
+                },
             },
+            model: body.model,
         })
     }
+}
 
-    /// Returns the constant fields of the response.
-    pub(super) fn head(&self, suffix: &str, created: u64) -> Map<String, Value> {
+impl ResponseHead {
+    /// Returns the fields of the response with this id and time.
+    pub(super) fn fields(self, suffix: &str, created: u64) -> Map<String, Value> {
         let own = json!({"id": format!("resp_{suffix}"), "object": "response",
             "created_at": created, "model": self.model, "status": "in_progress", "output": [],
             "error": null, "incomplete_details": null, "usage": null, "store": false,
@@ -101,7 +112,7 @@ impl ResponseRequest {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        head.extend(self.repeated.clone());
+        head.extend(self.repeated);
         head
     }
 }
