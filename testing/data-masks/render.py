@@ -6,7 +6,6 @@ Rows that the template itself refuses have to be refused by both.
 """
 
 import collections
-import datetime
 import json
 import pathlib
 import re
@@ -15,21 +14,10 @@ import sys
 
 from transformers.utils import chat_template_utils
 
+from render_day import DATE, VARIABLES
 from rows import rows
 
 program, folder, seed, count = sys.argv[1:]
-DATE = datetime.datetime(2026, 2, 5)
-
-
-class Day(datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return DATE
-
-
-# `_compile_jinja_template` uses the class of its module.
-chat_template_utils.datetime = Day
-VARIABLES = {"bos_token": "<BOS>", "eos_token": "<|endoftext|>", "pad_token": "<pad>"}
 ALLOWED = {"E-DATA-TEMPLATE-DROPPED", "E-DATA-STOP-UNTRAINED", "E-DATA-TEMPLATE-SPANS"}
 
 
@@ -41,21 +29,36 @@ def reference(source, row, tagged):
     return texts[0], spans[0] if tagged else None
 
 
+def covered(answer):
+    """Returns for each byte whether a span contains it."""
+    found = [False] * len(answer["text"].encode())
+    for first, last, *_ in answer["spans"]:
+        found[first:last] = [True] * (last - first)
+    return found
+
+
+# The original of a training template with the same text has marks only. Its spans end with the stop
+# token; the reference has the line end after it too. DeepSeek's templates for training also train the
+# token that asks for the answer.
+untagged = {}
+pairs = collections.Counter()
 failures = 0
 total = collections.Counter()
 for path in sorted(pathlib.Path(folder).glob("*.jinja")):
     source = path.read_text()
     tagged = re.search(r"\{%-?\s*generation\s*-?%\}", source) is not None
     samples = rows(int(seed), int(count))
+    if re.match(r"idefics|smolvlm|llava|gemma3|qwen.*vl|lfm2_2_5_vl", path.name):
+        samples += rows(int(seed) + 1, int(count), parts=True)
     lines = [json.dumps(VARIABLES)] + [json.dumps(row) for row in samples]
-    child = subprocess.run([program, "render", str(path), "2026-02-05"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    child = subprocess.run([program, "render", str(path), DATE.strftime("%Y-%m-%d")], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if child.returncode:
         print(f"{path.name}: {child.stderr.strip()}")
         failures += 1
         continue
     counts = collections.Counter()
     shown = 0
-    for row, line in zip(samples, child.stdout.splitlines()[1:]):
+    for line_number, (row, line) in enumerate(zip(samples, child.stdout.split("\n")[1:-1])):
         ours = json.loads(line)
         try:
             text, spans = reference(source, row, tagged)
@@ -78,6 +81,18 @@ for path in sorted(pathlib.Path(folder).glob("*.jinja")):
                     shown += 1
                     print(f"{path.name}: only ours refuses: {ours}\n  {json.dumps(row)}")
             continue
+        if not tagged:
+            untagged[path.stem, line_number] = (ours["text"], covered(ours))
+        elif ours["text"] == untagged.get((path.stem.removesuffix("_training"), line_number), [None])[0]:
+            mine = untagged[path.stem.removesuffix("_training"), line_number][1]
+            data = ours["text"].encode()
+            theirs = covered(ours)
+            extra = {data[i:i + 1] for i in range(len(data)) if theirs[i] and not mine[i]} - {b"\n"}
+            missing = any(mine[i] and not theirs[i] for i in range(len(data)))
+            if extra or missing:
+                pairs[path.stem + (" has more" if extra else "") + (" has less" if missing else "")] += 1
+            else:
+                pairs["equal"] += 1
         if ours["text"] != text:
             counts["DIFFERENT text"] += 1
             if shown < 1:
@@ -90,10 +105,7 @@ for path in sorted(pathlib.Path(folder).glob("*.jinja")):
             mask = [False] * len(data)
             for first, last in spans:
                 mask[len(text[:first].encode()):len(text[:last].encode())] = [True] * len(text[first:last].encode())
-            found = [False] * len(data)
-            for first, last, *_ in ours["spans"]:
-                found[first:last] = [True] * (last - first)
-            if mask != found:
+            if mask != covered(ours):
                 counts["DIFFERENT mask"] += 1
                 if shown < 1:
                     shown += 1
@@ -104,4 +116,5 @@ for path in sorted(pathlib.Path(folder).glob("*.jinja")):
     total.update(counts)
     failures += sum(number for name, number in counts.items() if name.startswith("DIFFERENT"))
 print(f"all templates: {dict(total)}")
+print(f"marks against tags: {dict(pairs)}")
 sys.exit(1 if failures else 0)

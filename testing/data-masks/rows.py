@@ -53,6 +53,19 @@ def row(generator):
     return found
 
 
-def rows(seed, count):
+def as_parts(found):
+    """Returns the row with lists of parts for content, as templates of vision models require it."""
+    for message in found["messages"]:
+        if "content" in message:
+            message["content"] = [{"type": "text", "text": message["content"]}]
+        for name in ("tool_calls", "reasoning_content"):
+            message.pop(name, None)
+    found["messages"] = [message for message in found["messages"] if message["role"] != "tool" and "content" in message]
+    found.pop("tools", None)
+    return found
+
+
+def rows(seed, count, parts=False):
     generator = random.Random(seed)
-    return [row(generator) for _ in range(count)]
+    found = [row(generator) for _ in range(count)]
+    return [as_parts(row) for row in found] if parts else found

@@ -29,6 +29,7 @@ mod output;
 mod read;
 mod row;
 mod span;
+mod template;
 mod tokens;
 
 pub use dispatch::{Masked, Masker};

@@ -1,14 +1,17 @@
 //! Answers requests of `compare.py`: one JSON value on a line, one answer on a line.
 //!
 //! `encode TOKENIZER` answers a text with its ids and the ends of its tokens in bytes.
-//! `render TEMPLATE DATE` answers a row with its text and spans, or with a code; the first line
-//! of the input is an object of variables.
+//! `render TEMPLATE DATE` answers a row with its text and spans, or with a code, and
+//! `mask TEMPLATE DATE TOKENIZER` with its ids and mask; the first line of the input is an object of
+//! variables.
 
-use logue_data::{ChatTemplate, HfTokenizer, TemplateDate, TemplateOptions, Tokenizer};
+use logue_data::mask::{MaskForm, MaskOptions, Masker};
+use logue_data::{ChatTemplate, HfTokenizer, Refusal, TemplateDate, TemplateOptions, Tokenizer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["encode", tokenizer] => encode(tokenizer),
         ["render", template, date] => render(template, date),
+        ["mask", template, date, tokenizer] => mask(template, date, tokenizer),
         _ => Err("usage: data-masks encode TOKENIZER | render TEMPLATE DATE".to_owned()),
     };
     match result {
@@ -39,40 +43,61 @@ fn encode(tokenizer: &str) -> Result<(), String> {
     })
 }
 
-fn render(template: &str, date: &str) -> Result<(), String> {
-    let source = std::fs::read_to_string(template).map_err(|error| error.to_string())?;
-    let mut variables = TemplateOptions::default();
-    variables.date = TemplateDate::parse(date);
-    let mut compiled: Option<ChatTemplate> = None;
-    answer(|request| {
-        let Some(template) = &compiled else {
-            for (name, value) in request.as_object().into_iter().flatten() {
-                let set = variables.set(name, &value.to_string());
-                set.map_err(|refusal| refusal.finding.message.clone())?;
-            }
-            let template = ChatTemplate::new(&source, variables.clone());
-            compiled = Some(template.map_err(|refusal| refusal.finding.message.clone())?);
-            return Ok(Value::Null);
+fn template(path: &str, date: &str) -> Result<ChatTemplate, String> {
+    let source = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let mut options = TemplateOptions::default();
+    options.date = TemplateDate::parse(date);
+    let mut variables = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut variables)
+        .map_err(|error| error.to_string())?;
+    let variables: Value = serde_json::from_str(&variables).map_err(|error| error.to_string())?;
+    for (name, value) in variables.as_object().into_iter().flatten() {
+        let set = options.set(name, &value.to_string());
+        set.map_err(|refusal| refusal.finding.message.clone())?;
+    }
+    ChatTemplate::new(&source, options).map_err(|refusal| refusal.finding.message.clone())
+}
+
+fn render(path: &str, date: &str) -> Result<(), String> {
+    let template = template(path, date)?;
+    answer(|row| {
+        let rendered = match template.render(row.to_string().as_bytes()) {
+            Err(refusal) => return Ok(refused(&refusal)),
+            Ok(rendered) => rendered,
         };
-        Ok(match template.render(request.to_string().as_bytes()) {
-            Err(refusal) => json!({
-                "code": refusal.finding.code.as_str(),
-                "message": refusal.finding.message,
-            }),
-            Ok(rendered) => {
-                let spans = rendered.spans.iter().map(|span| {
-                    json!([
-                        span.start,
-                        span.end,
-                        span.class.as_str(),
-                        span.message,
-                        span.stop
-                    ])
-                });
-                json!({"text": rendered.text, "spans": spans.collect::<Vec<_>>()})
-            }
+        let spans = rendered.spans.iter().map(|span| {
+            json!([
+                span.start,
+                span.end,
+                span.class.as_str(),
+                span.message,
+                span.stop
+            ])
+        });
+        Ok(json!({"text": rendered.text, "spans": spans.collect::<Vec<_>>()}))
+    })
+}
+
+fn mask(path: &str, date: &str, tokenizer: &str) -> Result<(), String> {
+    let tokenizer = HfTokenizer::load(Path::new(tokenizer))
+        .map_err(|refusal| refusal.finding.message.clone())?;
+    let mut options = MaskOptions::new(MaskForm::ChatMl);
+    options.allow_untrained_stop = true;
+    let template = Arc::new(template(path, date)?);
+    let mut masker = Masker::new(options, Box::new(tokenizer)).with_template(template);
+    answer(|row| {
+        let row = row.to_string();
+        Ok(match masker.mask(row.as_bytes()) {
+            Err(refusal) => refused(&refusal),
+            Ok(masked) => json!({"ids": masked.ids, "trained": masked.trained}),
         })
     })
+}
+
+fn refused(refusal: &Refusal) -> Value {
+    json!({"code": refusal.finding.code.as_str(), "message": refusal.finding.message})
 }
 
 /// Answers each line of standard input.

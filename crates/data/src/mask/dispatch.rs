@@ -4,8 +4,9 @@ use super::options::{MaskForm, MaskOptions};
 use super::read::read;
 use super::span::{MaskSpan, Rendered};
 use super::tokens::Tokens;
-use super::{chatml, harmony, openchatml};
-use crate::{Refusal, Tokenizer};
+use super::{chatml, harmony, openchatml, template};
+use crate::{ChatTemplate, Refusal, Tokenizer};
+use std::sync::Arc;
 
 /// Masks the rows of one thread.
 ///
@@ -23,6 +24,7 @@ use crate::{Refusal, Tokenizer};
 pub struct Masker {
     options: MaskOptions,
     tokenizer: Box<dyn Tokenizer>,
+    template: Option<Arc<ChatTemplate>>,
     rendered: Rendered,
     tokens: Tokens,
 }
@@ -33,9 +35,17 @@ impl Masker {
         Self {
             options,
             tokenizer,
+            template: None,
             rendered: Rendered::default(),
             tokens: Tokens::default(),
         }
+    }
+
+    /// Renders by a chat template instead of the form of the options.
+    #[must_use]
+    pub fn with_template(mut self, template: Arc<ChatTemplate>) -> Self {
+        self.template = Some(template);
+        self
     }
 
     /// Masks a row.
@@ -84,6 +94,10 @@ impl Masker {
     /// # Errors
     /// As [`mask`](Self::mask), for what concerns the conversation.
     pub fn render(&mut self, row: &[u8]) -> Result<&Rendered, Refusal> {
+        if let Some(template) = &self.template {
+            self.rendered = template::render(template, row, &self.options, &*self.tokenizer)?;
+            return Ok(&self.rendered);
+        }
         let chat = read(row, &self.options)?;
         self.rendered.clear();
         match self.options.form {

@@ -2,9 +2,10 @@
 //!
 //! `testing/data-masks` compares those of the package `trl` with `transformers`.
 
-use logue_data::mask::{Rendered, SpanClass};
-use logue_data::{ChatTemplate, TemplateDate, TemplateOptions};
+use logue_data::mask::{MaskForm, MaskOptions, Masker, Rendered, SpanClass};
+use logue_data::{ChatTemplate, O200k, TemplateDate, TemplateOptions};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Reasoning only after the last question, as in the template of Qwen 3.
 const REWRITING: &str = r#"
@@ -352,4 +353,57 @@ fn what_fails_is_refused_with_its_code() {
     let code = |row: &[u8]| template.render(row).unwrap_err().finding.code.to_string();
     assert_eq!(code(b"{\"messages\": ["), "E-JSON-SYNTAX");
     assert_eq!(code(b"\xff"), "E-JSON-SYNTAX");
+}
+
+/// Returns the trained texts of a row, with the stop token `<|end|>`, which the tokenizer has.
+fn trained(options: MaskOptions, row: &Value) -> Result<Vec<String>, String> {
+    trained_by(&REWRITING.replace("<|im_", "<|"), options, row)
+}
+
+fn trained_by(source: &str, options: MaskOptions, row: &Value) -> Result<Vec<String>, String> {
+    let template = ChatTemplate::new(source, TemplateOptions::default()).unwrap();
+    let masker = Masker::new(options, Box::new(O200k::new()));
+    let mut masker = masker.with_template(Arc::new(template));
+    let masked = masker.mask(row.to_string().as_bytes());
+    let masked = masked.map_err(|refusal| refusal.finding.code.to_string())?;
+    Ok(masked.trained_texts().map(str::to_owned).collect())
+}
+
+#[test]
+fn weights_and_classes_choose_what_is_trained() {
+    let row = json!({"messages": [
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "1", "weight": 0},
+        {"role": "user", "content": "Two?"},
+        {"role": "assistant", "reasoning_content": "think", "content": "2"},
+    ]});
+    let all = MaskOptions::new(MaskForm::ChatMl);
+    assert_eq!(
+        trained(all.clone(), &row).unwrap(),
+        ["<think>\nthink\n</think>\n\n2<|end|>"]
+    );
+    let mut answers = all.clone();
+    answers.classes = [SpanClass::Answer, SpanClass::Terminator]
+        .into_iter()
+        .collect();
+    assert_eq!(trained(answers, &row).unwrap(), ["2<|end|>"]);
+    let mut row = row;
+    row["messages"][3]["weight"] = json!(0);
+    assert_eq!(trained(all.clone(), &row).unwrap_err(), "E-DATA-MASK-EMPTY");
+    row["messages"][3]["weight"] = json!(0.5);
+    assert_eq!(trained(all.clone(), &row).unwrap_err(), "E-DATA-MASK-MARK");
+    let parts = json!([{"type": "text", "text": "2", "train": false}]);
+    row["messages"][3] = json!({"role": "assistant", "content": parts});
+    let text = "m.content if m.content is string else m.content[0].text";
+    let source = PLAIN.replace("m.content", &format!("({text})"));
+    let refused = trained_by(&source, all, &row).unwrap_err();
+    assert_eq!(refused, "E-DATA-MASK-MARK");
+}
+
+#[test]
+fn a_stop_token_that_is_text_to_the_tokenizer_is_refused() {
+    let row = question_and(&json!({"role": "assistant", "content": "Six."}));
+    let options = MaskOptions::new(MaskForm::ChatMl);
+    let refused = trained_by(REWRITING, options, &row).unwrap_err();
+    assert_eq!(refused, "E-DATA-SPECIAL-TOKEN");
 }
