@@ -101,6 +101,55 @@ fn moved_sessions_are_refused_by_every_command() {
     );
 }
 
+/// A store that is restored from a backup may have a session that a third store continues.
+#[test]
+fn a_restored_backup_does_not_become_a_second_session() {
+    const BACKUP: &str = "sqlite:backup.db";
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let sent = on(place, OLD, &["send", "--agent", "p.md", "a", "Hello."]);
+    assert_eq!(sent.status, 0, "{}", sent.stderr);
+    let backup = on(place, OLD, &["sessions", "backup", "backup.db"]);
+    assert_eq!(backup.status, 0, "{}", backup.stderr);
+    assert_eq!(migrate(place, &["a"]).status, 0);
+
+    let restore = |further: &[&str]| -> Ran {
+        let mut command = logue(place);
+        command.args(["sessions", "migrate", "--from", BACKUP, "--to", OLD]);
+        command.args(further).output().unwrap().into()
+    };
+    for further in [&["--dry-run"][..], &[], &["--copy"], &["a"]] {
+        let refused = restore(further);
+        let case = format!("{further:?}: {} {}", refused.stdout, refused.stderr);
+        assert_eq!((refused.status, &*refused.stdout), (3, ""), "{case}");
+        assert!(refused.stderr.contains("error[session_moved]"), "{case}");
+        assert!(refused.stderr.contains("new.db"), "{case}");
+        assert!(refused.stderr.contains("logue sessions rm a"), "{case}");
+    }
+    // One store continues it still.
+    for (store, status) in [(NEW, 0), (OLD, 3), (BACKUP, 0)] {
+        let shown = on(place, store, &["sessions", "show", "a", "--json"]);
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        if store != BACKUP {
+            let more = on(place, store, &["send", "a", "More."]);
+            assert_eq!(more.status, status, "{store}: {}", more.stderr);
+        }
+    }
+
+    // If the third store is lost, the way that the message names leads on.
+    let removed = on(place, OLD, &["sessions", "rm", "--yes", "a"]);
+    assert_eq!(removed.status, 0, "{}", removed.stderr);
+    let restored = restore(&[]);
+    assert_eq!(
+        (restored.status, &*restored.stdout),
+        (0, "a\n"),
+        "{}",
+        restored.stderr
+    );
+    let more = on(place, OLD, &["send", "a", "More."]);
+    assert_eq!(more.status, 0, "{}", more.stderr);
+}
+
 /// What a moved session had left to do is left to its new store, and said so.
 #[test]
 fn moved_sessions_are_neither_recovered_nor_tried_again() {
@@ -442,10 +491,25 @@ fn a_session_comes_back_over_a_third_store() {
 /// Moves the session `s` from each store to the next one, and continues it in the first.
 pub(crate) fn comes_back(place: &Path, stores: [&str; 3]) {
     let [first, second, third] = stores;
-    for (from, to) in [(first, second), (second, third), (third, first)] {
+    let migrate = |from: &str, to: &str| -> Ran {
         let mut command = logue(place);
         command.args(["sessions", "migrate", "--from", from, "--to", to]);
-        let moved: Ran = command.output().unwrap().into();
+        command.output().unwrap().into()
+    };
+    for (from, to) in [(first, second), (second, third), (third, first)] {
+        if to == first {
+            // The first store gave it to the second one, and has to be asked to forget that.
+            let refused = migrate(from, to);
+            assert_eq!(refused.status, 3, "{}", refused.stderr);
+            assert!(
+                refused.stderr.contains("error[session_moved]"),
+                "{}",
+                refused.stderr
+            );
+            let removed = on(place, first, &["sessions", "rm", "--yes", "s"]);
+            assert_eq!(removed.status, 0, "{}", removed.stderr);
+        }
+        let moved = migrate(from, to);
         assert_eq!(
             (moved.status, moved.stdout.as_str()),
             (0, "s\n"),

@@ -339,6 +339,10 @@ pub enum ImportResult {
     Equal,
     /// Another session of that id is there. Nothing was changed.
     Different,
+    /// The session was there and moved to another address than that of the record. Nothing was changed.
+    ///
+    /// The store at that address continues it, so the record may be of an older backup.
+    Elsewhere,
 }
 
 /// The store that continues a session.

@@ -268,23 +268,12 @@ impl PostgresStore {
         let Some(RecordPart::Head(head)) = record.next_part()? else {
             return Err(StoreError::Damaged("a record without its head".to_owned()));
         };
-        let begun = self.begin_import(session, &head, (&arrival.from, &arrival.from));
-        let sid = if let Some(sid) = begun.await? {
-            sid
-        } else {
-            let result = self.compare(session, arrival.hash, head.epoch).await?;
+        let Some(sid) = self.begin_import(session, &head, &arrival.from).await? else {
             let location = self.maybe(session::location(session), session::read_location);
-            let (ImportResult::Equal, Some(SessionLocation::Moved { to })) =
-                (&result, location.await?)
-            else {
-                return Ok(result);
-            };
-            // An equal record that had gone elsewhere comes back over other stores.
-            let begun = self.begin_import(session, &head, (&arrival.from, &to));
-            match begun.await? {
-                Some(sid) => sid,
-                None => return Ok(result),
+            if let Some(SessionLocation::Moved { .. }) = location.await? {
+                return Ok(ImportResult::Elsewhere);
             }
+            return self.compare(session, arrival.hash, head.epoch).await;
         };
         let written = self.write(sid, session, arrival.hash, record).await;
         if written.is_err() {
@@ -297,14 +286,14 @@ impl PostgresStore {
 
     /// Creates the row of an arriving session; `None` if a session stays.
     ///
-    /// One that had moved to the address `moved` is replaced.
+    /// One that had moved to the address `from` is replaced.
     async fn begin_import(
         &self,
         session: &str,
         head: &RecordHead,
-        (from, moved): (&str, &str),
+        from: &str,
     ) -> Result<Option<i64>, StoreError> {
-        self.one(Ok(begin(session, head, (from, moved))), |row| {
+        self.one(Ok(begin(session, head, from)), |row| {
             Ok(match get::<String>(row, "status")?.as_str() {
                 "ok" => Some(get::<i64>(row, "sid")?),
                 _ => None,
@@ -379,11 +368,11 @@ impl PostgresStore {
     }
 }
 
-fn begin(session: &str, head: &RecordHead, (from, moved): (&str, &str)) -> Call {
+fn begin(session: &str, head: &RecordHead, from: &str) -> Call {
     Call::new("SELECT * FROM logue.import($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
         .bytes(session.as_bytes().to_vec())
         .bytes(SessionLocation::arriving_owner(from).into_bytes())
-        .bytes(SessionLocation::moved_owner(moved).into_bytes())
+        .bytes(SessionLocation::moved_owner(from).into_bytes())
         .number(count(head.epoch))
         .number(count(head.messages))
         .number(count(head.entries))

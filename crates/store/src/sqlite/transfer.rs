@@ -150,12 +150,10 @@ pub(super) fn import(
     if let Some(known) = &known {
         let location = known.location();
         if !location.permits_arrival(&arrival.from) {
-            let result = compare(conn, place, arrival.hash, head.epoch)?;
-            // An equal record that had gone elsewhere comes back over other stores.
-            let comes_back = matches!(location, SessionLocation::Moved { .. });
-            if result != ImportResult::Equal || !comes_back {
-                return Ok(result);
+            if matches!(location, SessionLocation::Moved { .. }) {
+                return Ok(ImportResult::Elsewhere);
             }
+            return compare(conn, place, arrival.hash, head.epoch);
         }
         session::delete(conn, place.session)?;
         conn.prepare_cached("DELETE FROM quarantine WHERE session = ?1")?

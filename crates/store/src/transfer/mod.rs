@@ -99,6 +99,11 @@ pub enum TransferResult {
     },
     /// The target has another session of that id.
     Different,
+    /// The target had moved it to a third store, which continues it.
+    WentElsewhere {
+        /// The address of that store.
+        to: String,
+    },
     /// It was moved to the target, which has not got its record.
     Lost,
     /// The source has no such session.
@@ -140,7 +145,7 @@ impl Transfer {
     pub async fn plan(&self, session: &str) -> Result<Option<TransferResult>, TransferError> {
         let location = self.source.store.location(session).await;
         Ok(match location.map_err(TransferError::Source)? {
-            Some(SessionLocation::Here { lease: None }) => None,
+            Some(SessionLocation::Here { lease: None }) => self.departure(session).await?,
             Some(SessionLocation::Here { lease }) => {
                 let owner = lease.map(|(owner, _)| owner);
                 Some(TransferResult::InUse { owner })
@@ -278,10 +283,28 @@ impl Transfer {
         let imported = self.target.store.import(session, arrival, record).await;
         match imported.map_err(TransferError::Target)? {
             ImportResult::Different => return Ok((None, TransferResult::Different)),
+            ImportResult::Elsewhere => {
+                let went = self.departure(session).await?;
+                return Ok((None, went.unwrap_or(TransferResult::Different)));
+            }
             ImportResult::Arriving if self.is_copy => self.arrive(session).await?,
             _ => {}
         }
         Ok((Some(hash), TransferResult::Transferred { size, hash }))
+    }
+
+    /// Returns the place to which the target had moved the session, unless it comes back from there.
+    ///
+    /// Only the store of that address may give it back: another record of the session may be that of
+    /// an older backup, and two stores would continue it.
+    async fn departure(&self, session: &str) -> Result<Option<TransferResult>, TransferError> {
+        let found = self.target.store.location(session).await;
+        let found = found.map_err(TransferError::Target)?;
+        let found = found.filter(|found| !found.permits_arrival(&self.source.address));
+        Ok(match found {
+            Some(SessionLocation::Moved { to }) => Some(TransferResult::WentElsewhere { to }),
+            _ => None,
+        })
     }
 
     /// Ends the move of a session that the source no longer continues.

@@ -50,17 +50,16 @@ impl Data {
         if let Some(found) = self.sessions.get(session)
             && !found.location().permits_arrival(&arrival.from)
         {
-            let is_moved = matches!(found.location(), SessionLocation::Moved { .. });
+            if matches!(found.location(), SessionLocation::Moved { .. }) {
+                return Ok(ImportResult::Elsewhere);
+            }
             if self.hash(session)? != Some(arrival.hash) {
                 return Ok(ImportResult::Different);
             }
-            // An equal record that had gone elsewhere comes back over other stores.
-            if !is_moved {
-                if let Some(found) = self.sessions.get_mut(session) {
-                    found.raise_epoch(head.epoch);
-                }
-                return Ok(ImportResult::Equal);
+            if let Some(found) = self.sessions.get_mut(session) {
+                found.raise_epoch(head.epoch);
             }
+            return Ok(ImportResult::Equal);
         }
         check_session_id(session)?;
         let earlier = self.sessions.get(session).map_or(0, Session::epoch);

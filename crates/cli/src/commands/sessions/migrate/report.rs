@@ -75,6 +75,16 @@ impl<'a> Report<'a> {
                 let problem = format!("{} has another session of that id", self.to);
                 self.find(session, (Exit::UserCorrectable, "session_exists"), &problem);
             }
+            TransferResult::WentElsewhere { to } => {
+                let here = &self.to;
+                let problem = format!(
+                    "{here} had moved it to {to}, which continues it, so the session of {} may be \
+                     an older copy; migrate it from {to}, or, if that store is lost, remove the mark \
+                     with `logue sessions rm {session} --store {here}` and migrate again",
+                    self.from
+                );
+                self.find(session, (Exit::UserCorrectable, "session_moved"), &problem);
+            }
             TransferResult::Lost => {
                 let problem = format!("was moved to {}, which does not have it", self.to);
                 self.find(session, (Exit::UserCorrectable, "session_moved"), &problem);
