@@ -142,6 +142,51 @@ fn a_setting_that_loses_messages_is_refused_while_the_server_runs() {
     assert_eq!(history["messages"].as_array().unwrap().len(), 4);
 }
 
+fn has_reason(served: &Served, reason: &str) {
+    let answer = wait_for_status(served, 503);
+    names_the_store(&answer);
+    let mut detail = String::new();
+    wait_until(
+        || format!("not the reason `{reason}`: {}", served.said()),
+        || {
+            detail = ready(served).json()["detail"].to_string();
+            detail.contains(reason)
+        },
+    );
+    assert!(!detail.contains("postgresql://"), "{detail}");
+}
+
+#[test]
+fn a_database_that_is_only_read_is_not_ready() {
+    let Some(mut server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let database = server.database().unwrap();
+    let folder = folder(&[("agent.md", ECHO)]);
+    let served = serve(folder.path(), &database.url(), &[]);
+    says(&served, "one");
+    assert_eq!(ready(&served).text, "ready\n");
+    let change = |server: &PostgresServer, statement: &str| {
+        server.maintenance().query(statement).unwrap();
+    };
+    change(
+        &server,
+        "alter system set default_transaction_read_only = on",
+    );
+    change(&server, "select pg_reload_conf()");
+    has_reason(&served, "transaction_read_only");
+    change(&server, "alter system reset default_transaction_read_only");
+    change(&server, "select pg_reload_conf()");
+    wait_for_status(&served, 200);
+    says(&served, "two");
+
+    server.demote().unwrap();
+    has_reason(&served, "standby");
+    server.promote().unwrap();
+    wait_for_status(&served, 200);
+    says(&served, "three");
+}
+
 fn listen_up(served: &Served) -> Option<bool> {
     let metrics = served.get("/metrics").text;
     let line = metrics

@@ -46,11 +46,7 @@ impl Readiness {
         });
         let answer = match timeout(ANSWER, &mut waiting).await {
             Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(Problem {
-                // Load balancers send requests elsewhere, whatever the cause.
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                ..Problem::from(error)
-            }),
+            Ok(Ok(Err(error))) => Err(unready(error)),
             Ok(Err(_)) => Err(Problem::store_unavailable("the question has failed")),
             Err(_) => {
                 question.waiting = Some(waiting);
@@ -61,5 +57,20 @@ impl Readiness {
         };
         question.last = Some((Instant::now(), answer.clone()));
         answer
+    }
+}
+
+/// Returns the answer for a store that fails.
+fn unready(error: StoreError) -> Problem {
+    if let StoreError::ReadOnly(message) = &error
+        // The address before it is not for clients.
+        && let Some((_, reason)) = message.rsplit_once(": ")
+    {
+        return Problem::store_unavailable(&format!("the session store is only read: {reason}"));
+    }
+    Problem {
+        // Load balancers send requests elsewhere, whatever the cause.
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        ..Problem::from(error)
     }
 }

@@ -23,6 +23,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Address, SCHEMA};
 use super::call::Call;
+use super::column::get;
 use super::error::{Failure, Fate, unavailable};
 use super::migration::check;
 use super::tls;
@@ -235,6 +236,38 @@ impl Shared {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
         }
+    }
+
+    /// Checks that the server accepts changes, without one.
+    ///
+    /// A server that is only read is reported at once: it may stay so, unlike one that starts.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::ReadOnly`] with the reason if the server is a standby, or the database is
+    /// read-only.
+    pub(super) async fn ready(&self) -> Result<(), StoreError> {
+        if let Err(failure) = self.client().await
+            && matches!(failure.error, StoreError::ReadOnly(_))
+        {
+            return Err(failure.error);
+        }
+        let call = Call::new(
+            "SELECT pg_is_in_recovery() AS is_standby,
+                 current_setting('transaction_read_only') = 'on' AS is_read_only,
+                 (SELECT s.sid FROM logue.session s LIMIT 1) AS sid",
+        );
+        let rows = self.ask(&call.quick()).await?;
+        let state = rows.first();
+        let is_true = |column| state.map_or(Ok(false), |row| get::<bool>(row, column));
+        let reason = if is_true("is_standby")? {
+            "the server is a standby (`pg_is_in_recovery()`); promote it, or name the primary"
+        } else if is_true("is_read_only")? {
+            "the database is read-only (`transaction_read_only = on`); end that, or name the primary"
+        } else {
+            return Ok(());
+        };
+        let shown = &self.address.shown;
+        Err(StoreError::ReadOnly(format!("{shown}: {reason}")))
     }
 
     async fn attempt(&self, call: &Call, is_again: bool) -> Result<Vec<Row>, Failure> {

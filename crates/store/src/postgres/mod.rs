@@ -553,6 +553,11 @@ impl Store for PostgresStore {
         Box::pin(async { snapshot.await.map(Some) })
     }
 
+    fn ready(&self) -> StoreResult<'_, ()> {
+        let shared = Arc::clone(&self.link.shared);
+        Box::pin(self.link.run(async move { shared.ready().await }))
+    }
+
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.all(Ok(verify::verify(session)), verify::report)
     }

@@ -1,10 +1,11 @@
 //! Replicas of a server.
 
+use std::fs::File;
 use std::io;
 
 use super::database::output;
 use super::directory::ServerDirectory;
-use super::server::PostgresServer;
+use super::server::{PostgresServer, StopMode};
 use super::waiting::wait_until;
 
 impl PostgresServer {
@@ -42,6 +43,16 @@ impl PostgresServer {
         wait_until("the replica does not catch up", || {
             Ok(replica.query(&sql)? == "t")
         })
+    }
+
+    /// Starts the server again as a standby, which permits reads only until [`Self::promote`].
+    ///
+    /// # Errors
+    /// Returns an error if the server does not stop or start.
+    pub fn demote(&mut self) -> io::Result<()> {
+        self.stop(StopMode::Fast)?;
+        File::create(self.data().join("standby.signal"))?;
+        self.start_again()
     }
 
     /// Makes this replica a server of its own, and waits until it accepts writes.
