@@ -10,6 +10,7 @@
 mod answer;
 mod completion;
 mod gate;
+mod impostor;
 pub mod mcp;
 #[cfg(unix)]
 pub mod postgres;
@@ -24,6 +25,7 @@ mod tls;
 pub use answer::{Answer, end_of_stream, text_delta};
 pub use completion::{Completion, Wire};
 pub use gate::Gate;
+pub use impostor::Impostor;
 pub use random::Random;
 #[cfg(unix)]
 pub use relay::{Relay, RelayFaults};

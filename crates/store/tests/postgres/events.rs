@@ -193,6 +193,20 @@ async fn events_are_fenced_by_the_lease_of_their_turn() {
     };
     assert!(is_fenced(&first, 1).await);
     assert!(is_fenced(&mistaken, 1).await);
+    // An owner that has no event asks whether it still has the session.
+    let asks = |lease: &Lease| EventBatch {
+        lease: Some(lease.clone()),
+        ..batch(None, &[])
+    };
+    let answer = log.append("s", asks(&second)).await.unwrap();
+    assert_eq!(answer, Some(log.position("s").await.unwrap()));
+    for lease in [&first, &mistaken] {
+        let answer = log.append("s", asks(lease)).await;
+        assert!(
+            matches!(answer, Err(StoreError::Fenced { .. })),
+            "{answer:?}"
+        );
+    }
 
     // The last events of a turn come after its commit and its lease.
     store.claim_next(&second, "i2", NOW).await.unwrap();
@@ -212,6 +226,12 @@ async fn events_are_fenced_by_the_lease_of_their_turn() {
     let outcome = batch(Some((accepted, settled)), &[(1, "{}")]);
     log.append("s", outcome).await.unwrap().unwrap();
     assert!(is_fenced(&second, 1).await);
+    log.append("s", asks(&third)).await.unwrap().unwrap();
+    let answer = log.append("s", asks(&second)).await;
+    assert!(
+        matches!(answer, Err(StoreError::Fenced { .. })),
+        "{answer:?}"
+    );
 }
 
 /// Waits until a log names a session.

@@ -8,6 +8,7 @@ use logue_harness::store::{
 };
 use logue_store::{PostgresStore, open_store};
 use serde_json::json;
+use testkit::Impostor;
 use testkit::postgres::{PostgresServer, PostgresSettings, StopMode};
 
 use super::turns::{NOW, TTL, done, entry, lease};
@@ -281,6 +282,25 @@ async fn a_standby_is_refused_and_takes_over_when_it_is_promoted() {
     assert_eq!(both.inbox("s").await.unwrap().len(), 1);
     both.enqueue("s", entry("y", Some("k"))).await.unwrap();
     assert_eq!(both.inbox("s").await.unwrap().len(), 2);
+}
+
+/// A server that has the certificate and not its key gets neither the user nor the password.
+#[tokio::test]
+async fn a_certificate_without_its_key_is_refused() {
+    let root = format!("sslrootcert={}", testkit::certificate().display());
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let impostor = Impostor::start(version).unwrap();
+            let address = impostor.address();
+            let url = format!("postgres://user:secret@{address}/db?sslmode={mode}&{root}");
+            let error = refusal(&url);
+            let case = format!("{version:?} {mode}: {error}");
+            assert!(impostor.handshakes() > 0, "{case}");
+            assert_eq!(impostor.received(), b"", "{case}");
+            assert!(matches!(error, StoreError::NotAStore(_)), "{case}");
+            assert!(error.to_string().contains("certificate"), "{case}");
+        }
+    }
 }
 
 /// The certificate is checked as `sslmode` says, and the password is not shown.

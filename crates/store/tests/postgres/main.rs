@@ -9,6 +9,7 @@ mod events;
 mod failures;
 mod lost_answers;
 mod outages;
+mod payloads;
 mod suite;
 mod turns;
 
