@@ -177,6 +177,7 @@ impl Bench {
             text / 1_000
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
+        let mut own = None;
         for program in &self.programs {
             let database = self.database(program)?;
             let turns = self.long(program, &database.url(), TURNS)?;
@@ -184,6 +185,7 @@ impl Bench {
             let (early, late) = (median_at(&turns, 10), median_at(&turns, TURNS));
             let cost = self.cost(program)?;
             if program.is_own() {
+                own = Some((program, size));
                 let stored = "bytes stored after 400 turns / bytes of the text";
                 goals.push(Goal::at_most(stored, size / as_float(text), 1.5));
                 goals.push(Goal::at_most("turn 400 / turn 10", late / early, 1.3));
@@ -204,6 +206,36 @@ impl Bench {
                 cost.flushes,
             );
         }
+        if let Some((program, size)) = own {
+            self.print_further(program, size, goals)?;
+        }
+        Ok(())
+    }
+
+    /// The stored bytes of the schema without sessions, and of the turns after the first ones.
+    fn print_further(
+        &self,
+        program: &Program,
+        size: f64,
+        goals: &mut Vec<Goal>,
+    ) -> Result<(), Failed> {
+        let (few, many) = (self.database(program)?, self.database(program)?);
+        self.long(program, &few.url(), 1)?;
+        let schema = self.size(&few)?;
+        self.long(program, &many.url(), 2 * TURNS)?;
+        let further = self.size(&many)? - size;
+        let text = as_float(self.spoken(2 * TURNS) - self.spoken(TURNS));
+        println!(
+            "\n{}: {:.0} KB with one turn; {:.1} KB for each of the turns {} to {}, {:.2} × their text",
+            program.name,
+            schema / 1e3,
+            further / as_float(TURNS) / 1e3,
+            TURNS + 1,
+            2 * TURNS,
+            further / text,
+        );
+        let stored = "bytes stored by a further turn / bytes of its text";
+        goals.push(Goal::at_most(stored, further / text, 1.5));
         Ok(())
     }
 
