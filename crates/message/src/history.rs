@@ -31,9 +31,18 @@ pub enum HistoryRepair {
 pub(crate) const CANCELLED: &str = "E-TOOL-CANCELLED: the run was interrupted before this call's \
      result was recorded. Its outcome is unknown: it may have run or not.";
 
+/// The result text of a call that was not started.
+const UNSTARTED: &str = "E-TOOL-CANCELLED: the run was interrupted before this call was started. It \
+     did not run.";
+
 /// The result of a call with an unknown outcome.
 pub fn cancelled_result(call: &ToolCall) -> ChatMessage {
     ChatMessage::tool(call.id.clone(), CANCELLED).with_name(call.name.clone())
+}
+
+/// The result of a call that was not started before its run ended.
+pub fn unstarted_result(call: &ToolCall) -> ChatMessage {
+    ChatMessage::tool(call.id.clone(), UNSTARTED).with_name(call.name.clone())
 }
 
 /// Returns a history in which every call is followed by its result.

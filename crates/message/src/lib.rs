@@ -39,7 +39,7 @@ mod validate;
 pub use content::{Content, ContentBlock, ImageDetail, ImageSource, image_media_type};
 pub use deadline::{DEADLINE_PARAMETER, DeadlineError, SplitArguments};
 pub use definition::{ToolDefinition, object_parameters};
-pub use history::{HistoryRepair, cancelled_result, repair_history};
+pub use history::{HistoryRepair, cancelled_result, repair_history, unstarted_result};
 pub use json_error::MessageJsonError;
 pub use message::{ChatMessage, InstructionRank, Role};
 pub use superseded::without_superseded;

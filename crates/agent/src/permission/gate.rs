@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use logue_graph::{NodeContext, NodeError};
+use logue_harness::chat::SignalUnrecorded;
 use logue_tools::{Preview, Router};
 use serde_json::Value;
 
@@ -19,6 +20,10 @@ use crate::turn::assistant::Assistant;
 use crate::turn::continuation::repeats_interrupted;
 use crate::turn::listener::TurnEvent;
 use crate::turn::redacted::TurnRedaction;
+
+/// The remedy for a decision of a signal that could not be recorded.
+const RECORD_LATER: &str = "the decision is kept, and none of its calls has run; once it can be \
+     recorded, the next attempt of the turn continues with it";
 
 impl Assistant {
     /// Decides what can be decided now. What is left as [`Permission::Ask`] waits for a signal.
@@ -128,14 +133,18 @@ impl Assistant {
         }
     }
 
-    /// Records what a signal decided about the calls that waited. If that fails, none of them may run.
+    /// Records what a signal decided about the calls that waited.
+    ///
+    /// # Errors
+    /// Returns an error if that fails. The turn then stays queued with its decision: none of the calls
+    /// has run, and none of them was refused.
     pub(crate) async fn signalled(
         &self,
         ctx: &NodeContext<TurnEvent>,
         calls: &mut [PendingCall],
         signal: &ApprovalSignal<'_>,
         redaction: &TurnRedaction,
-    ) {
+    ) -> Result<(), NodeError> {
         let waited = |gated: &&PendingCall| gated.decision.permission == Permission::Ask;
         for gated in calls.iter_mut().filter(|gated| waited(&&**gated)) {
             let is_approved = signal.decision(&gated.call.id) == Some(Decision::Approve);
@@ -144,13 +153,12 @@ impl Assistant {
         }
         let decided = calls.iter().filter(waited);
         let recorded = self.record(ctx, decided, Some(signal), redaction);
-        if let Err(error) = recorded.await {
-            for gated in calls {
-                gated.decision.permission = Permission::Deny;
-                gated.decision.by = DecisionSource::Unrecorded;
-                gated.note.clone_from(&error.0);
-            }
-        }
+        recorded.await.map_err(|error| {
+            let failed = NodeError::new(error.to_string()).with_category(AUDIT_FAILED);
+            failed
+                .with_source(SignalUnrecorded::new(error.0))
+                .with_help(RECORD_LATER)
+        })
     }
 
     async fn record<'a>(

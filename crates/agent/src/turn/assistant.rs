@@ -572,7 +572,7 @@ impl Shared {
         let redaction = &self.redaction;
         self.assistant
             .signalled(ctx, calls, signal, redaction)
-            .await;
+            .await?;
         // The calls were decided in an earlier part of the turn; its journal no longer exists.
         let stored = calls.iter();
         let stored = stored.map(|gated| redacted_call(redaction.redact(), &gated.call));

@@ -202,12 +202,23 @@ fn a_decision_of_a_signal_that_cannot_be_recorded_has_no_effect() {
     let ran = run(folder.path(), &server, &approve);
     assert_eq!(ran.status, 4, "{}", ran.stderr);
     assert!(ran.stderr.contains("audit_write_failed"), "{}", ran.stderr);
-    // The turn continues with the refusal.
+    let count = server.received().len();
+    let ran = run(folder.path(), &server, &approve);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert!(!folder.path().join("runs").exists());
+    assert_eq!(server.received().len(), count);
+    // The decision is kept, and takes effect once it can be recorded.
+    std::fs::remove_file(&place).unwrap();
     let ran = run(folder.path(), &server, &approve);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let messages = server.received().last().unwrap().body["messages"].to_string();
-    assert!(messages.contains("audit_write_failed"), "{messages}");
-    assert!(!folder.path().join("runs").exists());
+    assert!(!messages.contains("audit_write_failed"), "{messages}");
+    let decisions = decided(&audit(folder.path(), "p.md"));
+    let is_recorded = |one: &String| one.contains("deploy") && one.contains("allow");
+    assert!(
+        decisions.iter().any(is_recorded),
+        "{decisions:?} {messages}"
+    );
 }
 
 #[test]

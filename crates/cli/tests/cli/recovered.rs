@@ -334,6 +334,31 @@ fn a_checkout_cannot_continue_what_its_user_stops() {
 }
 
 #[test]
+fn a_call_that_had_not_started_says_so_when_its_turn_ends() {
+    let server = server(vec![two_calls(), text("fine")]);
+    let folder = with_two_calls();
+    kill_in_the_tool(folder.path(), &server, &KEYED);
+    let stop = ["sessions", "recover", "--on-crash", "stop", "s"];
+    let ended = ask(folder.path(), &server, &stop);
+    assert!(
+        ended.stdout.starts_with("s: turn_interrupted"),
+        "{} {}",
+        ended.stdout,
+        ended.stderr
+    );
+    let messages = &show(folder.path(), "s")["messages"];
+    assert_eq!(roles(messages), ["user", "assistant", "tool", "tool"]);
+    let result = |at: usize| messages[at]["content"].as_str().unwrap().to_owned();
+    assert_eq!(messages[2]["tool_call_id"], "c1", "{messages}");
+    assert!(result(2).contains("may have run"), "{messages}");
+    assert_eq!(messages[3]["tool_call_id"], "c2", "{messages}");
+    assert!(result(3).starts_with("E-TOOL-CANCELLED"), "{messages}");
+    assert!(result(3).contains("did not run"), "{messages}");
+    assert!(!result(3).contains("may have run"), "{messages}");
+    assert_eq!(runs(folder.path()), "one\n");
+}
+
+#[test]
 fn a_failure_after_an_interrupted_call_still_guards_it() {
     let server = server(vec![call(), status(503), call()]);
     let folder = prepared(SLOW);

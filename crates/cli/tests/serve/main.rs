@@ -13,6 +13,7 @@ mod completions;
 mod continued;
 mod cuts;
 mod database;
+mod database_full;
 mod debug_view;
 mod documented;
 mod draining;

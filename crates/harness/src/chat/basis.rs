@@ -10,7 +10,7 @@ use super::continuation::{Continuation, calls_from_json};
 use super::failure::Failure;
 use super::open::{Opened, message_from_json};
 use super::options::OnCrash;
-use super::recovery::Journalled;
+use super::recovery::{Journalled, is_message};
 use super::{Inner, MESSAGES};
 
 /// The data that a turn begins with.
@@ -32,6 +32,8 @@ pub(super) struct TurnBasis {
     pub(super) suspensions: u64,
     /// The calls of the history that it runs first, until its journal contains them.
     pub(super) unnoted: Vec<ToolCall>,
+    /// The number of messages that its journal contains.
+    pub(super) noted: usize,
 }
 
 impl<E: Send + 'static> Inner<E> {
@@ -44,6 +46,7 @@ impl<E: Send + 'static> Inner<E> {
     ) -> Result<TurnBasis, Failure> {
         let mut basis = TurnBasis {
             journalled: Journalled::from_notes(&claimed.notes)?,
+            noted: claimed.notes.iter().filter(|note| is_message(note)).count(),
             ..TurnBasis::default()
         };
         match &claimed.entry.work {
@@ -161,7 +164,7 @@ impl<E: Send + 'static> Inner<E> {
     pub(super) fn ends_after_crash(&self, basis: &TurnBasis) -> bool {
         let journalled = &basis.journalled;
         match self.settings.on_crash {
-            OnCrash::Stop if !journalled.is_empty() => true,
+            OnCrash::Stop if !journalled.is_empty() && !journalled.was_left_by_failure() => true,
             _ => journalled.is_given_up(MAX_RECOVERIES),
         }
     }

@@ -289,7 +289,6 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
             listeners: Arc::<Listeners>::default(),
             locks: Mutex::default(),
             changed: tokio::sync::Notify::new(),
-            left: std::sync::Mutex::default(),
             live_payloads: Mutex::default(),
         };
         Ok(ChatHarness {

@@ -1,6 +1,7 @@
 //! The graph of a turn: begun or resumed, with its journal, its events and its watch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -20,7 +21,9 @@ use super::cancel::{First, Stop, race};
 use super::continuation::Continuation;
 use super::failure::Failure;
 use super::open::Opened;
+use super::recovery::is_message;
 use super::signal::SignalError;
+use super::state_cache::StateCache;
 use super::stream::{ChatEvent, Sink};
 use super::turn::RunResult;
 use super::{Inner, MESSAGES};
@@ -40,7 +43,7 @@ impl<E: Send + 'static> Inner<E> {
         span: &Span,
     ) -> RunResult {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
-        let ports = self.ports(lease, &invocation_id, sink);
+        let ports = self.ports(lease, &invocation_id, basis.noted, sink);
         let run = match &begun.entry.work {
             Some(EntryPayload::Message { .. } | EntryPayload::Continue { .. }) => {
                 let has_earlier = begun.recovered || basis.continued || !basis.guarded.is_empty();
@@ -220,9 +223,17 @@ impl<E: Send + 'static> Inner<E> {
         Ok(paused)
     }
 
-    fn ports(&self, lease: &Lease, invocation_id: &str, sink: &Sink<E>) -> RunPorts<E> {
+    fn ports(
+        &self,
+        lease: &Lease,
+        invocation_id: &str,
+        noted: usize,
+        sink: &Sink<E>,
+    ) -> RunPorts<E> {
         let ports = RunPorts::new().with_journal(TurnJournal {
             store: Arc::clone(&self.store),
+            cache: Arc::clone(&self.state_cache),
+            noted: AtomicUsize::new(noted),
             lease: lease.clone(),
             invocation_id: invocation_id.to_owned(),
         });
@@ -258,6 +269,10 @@ pub(super) fn descriptor_of(suspension: &Suspension) -> SignalDescriptor {
 /// The journal of a turn: notes under the lease, so that a stopped owner can make none.
 struct TurnJournal {
     store: SharedStore,
+    /// The place of the messages that the store refuses.
+    cache: Arc<StateCache>,
+    /// The number of messages that the journal contains.
+    noted: AtomicUsize,
     lease: Lease,
     invocation_id: String,
 }
@@ -265,10 +280,24 @@ struct TurnJournal {
 impl Journal for TurnJournal {
     fn note(&self, _: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(async move {
+            let message = is_message(&entry).then(|| entry.clone());
             let noted = self
                 .store
                 .journal(&self.lease, &self.invocation_id, vec![entry]);
-            noted.await.map_err(|error| {
+            let noted = noted.await;
+            match (&noted, message) {
+                (Ok(()), Some(_)) => {
+                    self.noted.fetch_add(1, Ordering::Relaxed);
+                }
+                (Err(error), Some(message)) if error.is_transient() => {
+                    let before = self.noted.load(Ordering::Relaxed);
+                    self.cache
+                        .refused
+                        .keep(&self.invocation_id, before, &message);
+                }
+                _ => {}
+            }
+            noted.map_err(|error| {
                 let failure = Failure::save(&error, "session_save_failed");
                 NodeError::from_error(error).with_category(failure.category)
             })

@@ -11,6 +11,7 @@ use logue_graph::EngineError;
 
 use super::options::ErrorMessages;
 use super::outcome::{ChatTurnOutcome, ErroredTurn};
+use super::unrecorded::SignalUnrecorded;
 
 /// The category of a turn that was asked to end.
 pub(super) const TURN_CANCELLED: &str = "turn_cancelled";
@@ -115,7 +116,7 @@ impl Failure {
         Self {
             help: error.help().map(str::to_owned),
             retry_after: error.retry_after(),
-            transient: is_of_absent_store(error),
+            transient: is_of_absent_store(error) || SignalUnrecorded::is_cause_of(error),
             ..Self::new(error.derived_category(), error.diagnostic())
         }
     }

@@ -87,6 +87,7 @@ mod records;
 mod recovery;
 mod redact;
 mod redacted;
+mod refused_notes;
 mod retry;
 mod send;
 mod signal;
@@ -97,6 +98,7 @@ mod subscribe;
 mod timeline;
 mod trace;
 mod turn;
+mod unrecorded;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -120,6 +122,7 @@ pub use state_cache::StateCache;
 pub use steps::{SessionStep, StepKind, StepState, StepTurn, session_steps};
 pub use stream::{ChatEvent, TurnStream};
 pub use subscribe::Subscription;
+pub use unrecorded::SignalUnrecorded;
 
 use crate::clock::Clock;
 use crate::store::SharedStore;
@@ -164,8 +167,6 @@ struct Inner<E> {
     ///
     /// It saves the tasks of this process from polling.
     changed: tokio::sync::Notify,
-    /// The invocations that this process gave back without a note in their journals.
-    left: std::sync::Mutex<std::collections::HashSet<String>>,
     /// The original payloads of signals whose entries are stored redacted.
     live_payloads: Mutex<HashMap<(String, u64), Map<String, Value>>>,
 }

@@ -60,6 +60,8 @@ pub enum OnCrash {
     #[default]
     Continue,
     /// The turn ends as `turn_interrupted`; its messages become history.
+    ///
+    /// A turn that its owner left because the store failed continues.
     Stop,
 }
 

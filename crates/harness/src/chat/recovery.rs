@@ -7,12 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{ChatMessage, Role, ToolCall, cancelled_result, repair_history};
+use logue_message::{
+    ChatMessage, Role, ToolCall, cancelled_result, repair_history, unstarted_result,
+};
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use super::open::message_from_json;
-use crate::store::LEFT;
+use crate::store::LeaveReason;
 
 const CONTINUES: &str = "continues";
 const STEP: &str = "step";
@@ -22,6 +24,10 @@ const EDITED: &str = "edited";
 const REJECTED: &str = "rejected";
 const PART: &str = "part";
 const RECOVERED: &str = "recovered";
+/// The number of recoveries from which one that changes nothing is not noted.
+///
+/// A turn that the store does not let end is tried again and again, and its journal stays short.
+const MAX_IDLE_RECOVERIES: usize = 8;
 /// The text of a message that stands for a lost one with a call.
 const SAY_AGAIN: &str =
     "what is left of the turn is history; send the message again: its tools ask before they run";
@@ -68,6 +74,8 @@ pub enum TurnNote {
     Part(String),
     /// The process of the owner was asked to end and gave the session back.
     Left,
+    /// The store did not let the turn end, and its owner gave the session back.
+    StoreFailed,
     /// Another owner took the turn over.
     Recovered {
         /// The number of messages noted so far with which the turn continues.
@@ -156,8 +164,10 @@ impl TurnNote {
         if let Some(text) = note.get(PART).and_then(Value::as_str) {
             return Ok(Self::Part(text.to_owned()));
         }
-        if note.get(LEFT).is_some() {
-            return Ok(Self::Left);
+        match LeaveReason::from_note(note) {
+            Some(LeaveReason::ProcessEnds) => return Ok(Self::Left),
+            Some(LeaveReason::StoreFailed) => return Ok(Self::StoreFailed),
+            None => {}
         }
         if let Some(kept) = note.get(RECOVERED).and_then(Value::as_u64) {
             return Ok(Self::Recovered {
@@ -175,6 +185,11 @@ pub(super) fn is_quarantined(note: &Value) -> bool {
     note.get("quarantined").is_some()
 }
 
+/// Returns whether a note contains a message that happened in the turn.
+pub(super) fn is_message(note: &Value) -> bool {
+    note.get("role").is_some() || note.get(STEP).is_some()
+}
+
 /// The content of the journal of an unfinished turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journalled {
@@ -189,8 +204,8 @@ pub(super) struct Journalled {
     pub(super) recoveries: usize,
     /// The number of these times after its owner had died.
     crashes: usize,
-    /// Whether its latest owner gave the session back.
-    was_left: bool,
+    /// The reason for which its latest owner gave the session back, if it did.
+    left: Option<LeaveReason>,
     /// The calls that were interrupted before that.
     interrupted: Vec<ToolCall>,
     /// The pieces of an answer without its message.
@@ -310,6 +325,13 @@ impl Journalled {
 
     /// Adds a note that is in the journal.
     pub(super) fn add(&mut self, note: TurnNote) {
+        // An owner whose takeover was not noted may have died after this.
+        match note {
+            TurnNote::Left => self.left = Some(LeaveReason::ProcessEnds),
+            TurnNote::StoreFailed => self.left = Some(LeaveReason::StoreFailed),
+            TurnNote::Recovered { .. } => {}
+            _ => self.left = None,
+        }
         match note {
             TurnNote::Message(message) => self.push(message, false),
             TurnNote::Step { message, fields } => {
@@ -344,10 +366,9 @@ impl Journalled {
                 self.interrupted.extend(self.interrupted_versions());
                 self.messages.truncate(kept);
                 self.recoveries += 1;
-                self.crashes += usize::from(!std::mem::take(&mut self.was_left));
+                self.crashes += usize::from(self.left.take().is_none());
             }
-            TurnNote::Left => self.was_left = true,
-            TurnNote::Rejected(_) | TurnNote::Other => {}
+            TurnNote::Rejected(_) | TurnNote::Left | TurnNote::StoreFailed | TurnNote::Other => {}
         }
     }
 
@@ -446,7 +467,24 @@ impl Journalled {
     ///
     /// An owner that was asked to end does not count.
     pub(super) const fn is_given_up(&self, most_crashes: usize) -> bool {
-        self.crashes >= most_crashes && !self.was_left
+        self.crashes >= most_crashes && self.left.is_none()
+    }
+
+    /// Returns whether its latest owner gave the session back.
+    pub(super) const fn was_left(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Returns whether its latest owner gave the session back because the store failed.
+    pub(super) fn was_left_by_failure(&self) -> bool {
+        self.left == Some(LeaveReason::StoreFailed)
+    }
+
+    /// Returns whether an owner that takes the turn over has to note it.
+    pub(super) fn needs_takeover(&self) -> bool {
+        let is_same =
+            self.was_left() && self.kept() == self.messages.len() && self.interrupted().is_empty();
+        !is_same || self.recoveries < MAX_IDLE_RECOVERIES
     }
 
     /// Returns whether the turn ended within an answer.
@@ -554,11 +592,40 @@ impl Journalled {
         }
         let is_continuation = self.continued.is_some();
         noted.splice(0..0, self.continued.clone());
+        self.answer_unstarted(&mut noted);
         let (noted, _) = repair_history(noted);
         // The continued calls are history already, and only their results are new.
         let noted = noted.into_iter().skip(usize::from(is_continuation));
         noted.collect()
     }
+}
+
+impl Journalled {
+    /// Adds a result after each message with calls that were not started.
+    ///
+    /// Without it, the call would get a result that says that it may have run.
+    fn answer_unstarted(&self, messages: &mut Vec<ChatMessage>) {
+        let mut batches = self.batches.iter();
+        let all = std::mem::take(messages);
+        for message in all {
+            let batch = if message.tool_calls.is_empty() {
+                None
+            } else {
+                // A batch of a message that was dropped has no message here.
+                batches.find(|batch| has_ids_of(batch, &message))
+            };
+            messages.push(message);
+            if let Some(batch) = batch {
+                let unstarted = batch.unanswered().filter(|call| !batch.is_started(call));
+                messages.extend(unstarted.map(unstarted_result));
+            }
+        }
+    }
+}
+
+fn has_ids_of(batch: &Batch, message: &ChatMessage) -> bool {
+    let ids = message.tool_calls.iter().map(|call| &call.id);
+    batch.calls.iter().map(|call| &call.id).eq(ids)
 }
 
 /// The part of an unfinished turn that becomes history.

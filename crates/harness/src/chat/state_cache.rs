@@ -13,6 +13,7 @@ use logue_message::{ChatMessage, Content, ContentBlock};
 use super::MESSAGES;
 use super::failed_turns::FailedTurns;
 use super::open::Opened;
+use super::refused_notes::RefusedNotes;
 
 /// The bytes that a message needs besides its text.
 const MESSAGE_BYTES: usize = 256;
@@ -51,6 +52,8 @@ pub struct StateCache {
     /// With a limit, sessions with other content are not kept.
     max_bytes: Option<usize>,
     inner: Mutex<Inner>,
+    /// The notes that the store refused.
+    pub(super) refused: RefusedNotes,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +78,7 @@ impl StateCache {
             most,
             max_bytes: None,
             inner: Mutex::default(),
+            refused: RefusedNotes::default(),
         }
     }
 

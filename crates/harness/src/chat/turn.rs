@@ -1,8 +1,5 @@
 //! One turn: from an entry of the inbox to its commit.
 
-use std::collections::HashSet;
-use std::sync::{MutexGuard, PoisonError};
-
 use logue_message::{ChatMessage, Content, Role};
 use serde_json::Map;
 use tracing::{Instrument as _, Span};
@@ -11,7 +8,7 @@ use super::trace;
 use crate::Timestamp;
 use crate::store::{
     BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload,
-    EntryState, Lease, SessionInfo, StoreError, left_note,
+    EntryState, Lease, LeaveReason, SessionInfo, StoreError, note_left,
 };
 use crate::turns::DispatchPath;
 use logue_graph::RunOutcome;
@@ -23,7 +20,7 @@ use super::ending::{TurnCommit, should_requeue};
 use super::failure::Failure;
 use super::open::Opened;
 use super::outcome::{ChatTurnOutcome, mark_transient};
-use super::recovery::{Journalled, Remains, TurnNote};
+use super::recovery::{Journalled, Remains, TurnNote, is_message};
 use super::stream::{ChatEvent, Sink};
 
 /// Returns the dispatch path of an entry in a loaded session.
@@ -284,7 +281,7 @@ impl<E: Send + 'static> Inner<E> {
                 return given_up.map(EndedTurn::under_lease);
             }
         };
-        self.note_earlier_leave(lease, &claimed, &mut basis).await?;
+        self.note_refused(lease, &claimed, &mut basis).await?;
         let path = path(&claimed, &opened);
         let ran = if let Some(mode) = claimed.cancel {
             RunResult::Cancelled(mode)
@@ -293,7 +290,7 @@ impl<E: Send + 'static> Inner<E> {
         } else {
             self.note_open_calls(lease, &claimed, &mut basis).await?;
             if claimed.recovered {
-                self.take_over(lease, &claimed, &basis.journalled).await?;
+                self.take_over(lease, &claimed, &mut basis).await?;
             }
             self.drive(lease, &claimed, &opened, &basis, sink, span)
                 .await
@@ -347,37 +344,42 @@ impl<E: Send + 'static> Inner<E> {
     /// The next attempt counts no crash. A note that the store refuses as well is made by the next
     /// attempt of this process.
     async fn leave(&self, lease: &Lease, invocation_id: &str) {
-        let noted = self
-            .store
-            .journal(lease, invocation_id, vec![left_note()])
-            .await;
-        if noted.is_err() {
-            self.left_turns().insert(invocation_id.to_owned());
+        let noted = note_left(&*self.store, lease, invocation_id, LeaveReason::StoreFailed);
+        if noted.await.is_err() {
+            self.state_cache.refused.leave(invocation_id);
         }
     }
 
-    /// Makes the note of [`leave`](Self::leave) that an earlier attempt could not make.
-    async fn note_earlier_leave(
+    /// Makes the notes that an earlier attempt of this process could not make.
+    ///
+    /// Nothing runs before that, so no response is requested twice while the store refuses changes.
+    async fn note_refused(
         &self,
         lease: &Lease,
         claimed: &ClaimedEntry,
         basis: &mut TurnBasis,
     ) -> Result<(), Failure> {
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
-        if !claimed.recovered || !self.left_turns().contains(invocation_id) {
+        let Some(refused) = self.state_cache.refused.of_turn(invocation_id) else {
             return Ok(());
+        };
+        // Otherwise they were stored although the store reported a failure, or another owner has
+        // continued the turn without them.
+        let is_next = claimed.recovered && refused.noted == basis.noted;
+        let mut notes = if is_next { refused.notes } else { Vec::new() };
+        if claimed.recovered && (!notes.is_empty() || !basis.journalled.was_left()) {
+            notes.push(LeaveReason::StoreFailed.to_note());
+            let noted = self.store.journal(lease, invocation_id, notes.clone());
+            let noted = noted.await;
+            noted.map_err(|error| Failure::save(&error, "session_save_failed"))?;
         }
-        self.store
-            .journal(lease, invocation_id, vec![left_note()])
-            .await
-            .map_err(|error| Failure::save(&error, "session_save_failed"))?;
-        self.left_turns().remove(invocation_id);
-        basis.journalled.add(TurnNote::Left);
+        self.state_cache.refused.remove(invocation_id);
+        for note in notes {
+            basis.noted += usize::from(is_message(&note));
+            let note = TurnNote::from_json(&note).map_err(|cause| Failure::damaged(&cause))?;
+            basis.journalled.add(note);
+        }
         Ok(())
-    }
-
-    fn left_turns(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that this owner continues a turn, before anything depends on it.
@@ -385,15 +387,16 @@ impl<E: Send + 'static> Inner<E> {
         &self,
         lease: &Lease,
         claimed: &ClaimedEntry,
-        journalled: &Journalled,
+        basis: &mut TurnBasis,
     ) -> Result<(), Failure> {
+        if !basis.journalled.needs_takeover() {
+            return Ok(());
+        }
         let invocation_id = claimed.entry.invocation_id.as_deref().unwrap_or_default();
-        let noted = self
-            .store
-            .journal(lease, invocation_id, journalled.takeover());
-        noted
-            .await
-            .map_err(|error| Failure::save(&error, "session_save_failed"))
+        let notes = basis.journalled.takeover();
+        basis.noted += notes.iter().filter(|note| is_message(note)).count();
+        let noted = self.store.journal(lease, invocation_id, notes).await;
+        noted.map_err(|error| Failure::save(&error, "session_save_failed"))
     }
 
     /// Commits the end of a turn, and gives the session back if `releases` says so.
@@ -430,6 +433,7 @@ impl<E: Send + 'static> Inner<E> {
         };
         match committed {
             Ok(()) => {
+                self.state_cache.refused.remove(invocation_id);
                 if let Some(state) = ending.state {
                     let now = Opened {
                         state,

@@ -38,6 +38,7 @@
 mod current_history;
 mod error;
 mod layer;
+mod leave;
 mod memory;
 #[cfg(feature = "system")]
 mod process_leases;
@@ -52,9 +53,9 @@ use serde_json::{Map, Value};
 pub use current_history::current_history;
 pub use error::StoreError;
 pub use layer::StoreLayer;
-pub use memory::MemoryStore;
 #[cfg(feature = "system")]
-pub(crate) use process_leases::{LEFT, left_note};
+pub(crate) use leave::{LeaveReason, note_left};
+pub use memory::MemoryStore;
 pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
     AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,

@@ -4,23 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::layer::claim_under;
+use super::leave::{LeaveReason, note_left};
 use super::{
     BeginResult, CancelMode, Commit, EntryState, Lease, LeaseResult, SessionLocation, SharedStore,
     Store, StoreError, StoreLayer, StoreResult, clock_of,
 };
 use crate::clock::Timestamp;
 use crate::machine::Machine;
-
-/// The member of the journal's note that an owner left its turn.
-pub(crate) const LEFT: &str = "left";
-
-/// Returns the note that an owner left its turn.
-pub(crate) fn left_note() -> Value {
-    json!({ LEFT: true })
-}
 
 /// A clock of leases, and the processes that share it.
 ///
@@ -81,21 +72,26 @@ impl ProcessLeases {
         let held = std::mem::take(&mut *lock(&self.held));
         for lease in held {
             // Without the note, the end counts as a crash.
-            drop(self.note_left(&lease).await);
+            drop(self.leave_running(&lease).await);
             drop(self.inner.release(&lease).await);
         }
     }
 
     /// Notes in the journal of the running turn that its owner leaves it.
-    async fn note_left(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn leave_running(&self, lease: &Lease) -> Result<(), StoreError> {
         let inbox = self.inner.inbox(&lease.session).await?;
         let mut entries = inbox.into_iter();
         let running = entries.find(|entry| entry.state == EntryState::Running);
         let Some(invocation_id) = running.and_then(|entry| entry.invocation_id) else {
             return Ok(());
         };
-        let noted = self.inner.journal(lease, &invocation_id, vec![left_note()]);
-        noted.await
+        note_left(
+            &*self.inner,
+            lease,
+            &invocation_id,
+            LeaveReason::ProcessEnds,
+        )
+        .await
     }
 
     /// Keeps a lease of this process.

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use logue_agent::{HostError, public_detail};
+use logue_agent::{AUDIT_FAILED, HostError, public_detail};
 use logue_harness::ErrorBucket;
 use logue_harness::chat::{BranchError, ErroredTurn, RetryError, SignalError};
 use logue_harness::store::StoreError;
@@ -186,7 +186,7 @@ impl From<&ErroredTurn> for Problem {
         if turn.damaged {
             problem.status = StatusCode::INTERNAL_SERVER_ERROR;
             "store_corrupt".clone_into(&mut problem.code);
-        } else if turn.transient {
+        } else if turn.transient && turn.error_category != AUDIT_FAILED {
             // The store was away in some step of the turn, and nothing is decided.
             problem = Self::store_unavailable("the session store is not available");
         }

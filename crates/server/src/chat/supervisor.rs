@@ -1,11 +1,11 @@
 //! The background work of a server: recovery, timers, outcomes of other processes, old events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::chat::wake_time;
+use logue_harness::chat::{ChatTurnOutcome, wake_time};
 use logue_harness::events::SessionChanges;
 use logue_harness::store::{SessionFilter, StoreError, SuspensionFilter, SuspensionStatus};
 use tokio::sync::Semaphore;
@@ -20,6 +20,11 @@ use super::turns::{TurnOrigin, Turns, message_of};
 const LOOK: Duration = Duration::from_millis(200);
 /// The interval between two checks of timers, deadlines and left turns.
 const TIMERS: Duration = Duration::from_secs(2);
+/// The longest wait between two attempts of a turn that the store does not let end.
+///
+/// The first wait is [`TIMERS`], and each further one is twice as long. An attempt may cost a request
+/// to the model.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The number of sessions whose outcomes are logged at once.
 ///
 /// It is less than the number of connections of a store.
@@ -37,6 +42,8 @@ pub(super) struct Supervisor {
     event_age: Duration,
     /// The sessions whose entries this server processes.
     busy: Arc<Marks>,
+    /// The sessions whose turns could not end, with the time of the next attempt.
+    waits: Arc<Waits>,
     /// The sessions whose outcomes this server logs.
     logging: Arc<Marks>,
     /// The number of sessions whose outcomes are logged at once.
@@ -47,12 +54,51 @@ pub(super) struct Supervisor {
 
 type Marks = std::sync::Mutex<BTreeSet<String>>;
 
+/// The waits before the next attempts, by session.
+#[derive(Default)]
+struct Waits(std::sync::Mutex<BTreeMap<String, Wait>>);
+
+/// The wait before the next attempt of a turn.
+#[derive(Clone, Copy)]
+struct Wait {
+    length: Duration,
+    until: Instant,
+}
+
+impl Waits {
+    /// Returns whether the next attempt may begin.
+    fn is_over(&self, session: &str) -> bool {
+        let waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = waits.get(session);
+        wait.is_none_or(|wait| wait.until <= Instant::now())
+    }
+
+    /// Notes the end of an attempt. Each failure makes the wait twice as long.
+    fn note(&self, session: &str, has_failed: bool) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = waits.remove(session);
+        if !has_failed {
+            return;
+        }
+        let length = earlier.map_or(TIMERS, |wait| (wait.length * 2).min(LONGEST_WAIT));
+        let until = Instant::now() + length;
+        waits.insert(session.to_owned(), Wait { length, until });
+    }
+
+    /// Removes the sessions that have no work.
+    fn retain(&self, pending: &BTreeSet<&str>) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.retain(|session, _| pending.contains(session.as_str()));
+    }
+}
+
 impl Supervisor {
     pub(super) fn new(turns: Arc<Turns>, event_age: Duration) -> Self {
         Self {
             turns,
             event_age,
             busy: Arc::default(),
+            waits: Arc::default(),
             logging: Arc::default(),
             permits: Arc::new(Semaphore::new(LOGGED_AT_ONCE)),
             behind: Arc::default(),
@@ -186,8 +232,10 @@ impl Supervisor {
                 found.extend(store.session(session).await?);
             }
         }
+        let pending = found.iter().map(|info| info.session.as_str()).collect();
+        self.waits.retain(&pending);
         for info in found {
-            if info.elsewhere.is_some() {
+            if info.elsewhere.is_some() || !self.waits.is_over(&info.session) {
                 continue;
             }
             let is_due = due.contains(&info.session);
@@ -197,11 +245,11 @@ impl Supervisor {
             if !lock(&self.busy).insert(info.session.clone()) {
                 continue;
             }
-            let (turns, busy) = (Arc::clone(&self.turns), Arc::clone(&self.busy));
+            let own = self.clone();
             tokio::spawn(async move {
-                let _mark = Mark(&busy, &info.session);
-                // What failed is tried again after the next interval.
-                drop(continue_session(&turns, &info.session, is_due).await);
+                let _mark = Mark(&own.busy, &info.session);
+                let ended = continue_session(&own.turns, &info.session, is_due).await;
+                own.waits.note(&info.session, !ended.unwrap_or_default());
             });
         }
         Ok(())
@@ -240,14 +288,20 @@ async fn clean(turns: Arc<Turns>, event_age: Duration) {
 }
 
 /// Processes the first entry of a session that no task of this server processes.
-async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Result<(), Problem> {
+///
+/// Returns `false` if the store did not let its turn end.
+async fn continue_session(
+    turns: &Arc<Turns>,
+    session: &str,
+    is_due: bool,
+) -> Result<bool, Problem> {
     let chat = turns.host.chat(session, TurnAgent::Stored).await?;
     if is_due {
         chat.chat.expire(session).await?;
     }
     let inbox = turns.host.store().inbox(session).await?;
     let Some(first) = inbox.first().filter(|_| !turns.runs(session)) else {
-        return Ok(());
+        return Ok(true);
     };
     let origin = TurnOrigin {
         message: message_of(first),
@@ -258,8 +312,10 @@ async fn continue_session(turns: &Arc<Turns>, session: &str, is_due: bool) -> Re
     let turn = turns.start(session, chat, origin, move |chat| {
         chat.chat.entry_streaming(&own, entry)
     });
-    turn.await?.outcome().await;
-    Ok(())
+    let outcome = turn.await?.outcome().await;
+    let has_failed =
+        matches!(&outcome, Some(ChatTurnOutcome::Errored(errored)) if errored.transient);
+    Ok(!has_failed)
 }
 
 /// Begins a part of the work, unless it still runs.
