@@ -212,7 +212,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The stored bytes of the schema without sessions, and of the turns after the first ones.
+    /// The stored bytes of the schema, and of the turns after the first ones.
     fn print_further(
         &self,
         program: &Program,

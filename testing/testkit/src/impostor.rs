@@ -16,7 +16,7 @@ use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 /// The time after which a client that sends nothing is given up.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// A server in the place of PostgreSQL, with the certificate of this crate and another key.
+/// A server with the certificate of this crate and another key.
 ///
 /// A client that does not check the signature of the handshake sends it its user and password. Its
 /// thread ends with the program.

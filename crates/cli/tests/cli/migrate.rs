@@ -101,7 +101,7 @@ fn moved_sessions_are_refused_by_every_command() {
     );
 }
 
-/// A store that is restored from a backup may have a session that a third store continues.
+/// A restored backup may have a session that a third store continues.
 #[test]
 fn a_restored_backup_does_not_become_a_second_session() {
     const BACKUP: &str = "sqlite:backup.db";

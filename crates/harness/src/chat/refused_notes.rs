@@ -25,7 +25,7 @@ pub(super) struct RefusedTurn {
     bytes: usize,
 }
 
-/// A bounded number of turns that this process left, with the notes that are to be made.
+/// The turns that this process left, with their refused notes.
 #[derive(Debug, Default)]
 pub(super) struct RefusedNotes {
     turns: Mutex<VecDeque<RefusedTurn>>,

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// The source of a node's error if it could not record the signal of its turn.
+/// The source of the error of a node that could not record its signal.
 ///
 /// A node that returns it has done nothing that depends on the signal. The signal was accepted, so its
 /// turn stays queued, and the next attempt records it.

@@ -339,9 +339,10 @@ pub enum ImportResult {
     Equal,
     /// Another session of that id is there. Nothing was changed.
     Different,
-    /// The session was there and moved to another address than that of the record. Nothing was changed.
+    /// The session had moved to another address than that of the record.
     ///
-    /// The store at that address continues it, so the record may be of an older backup.
+    /// The store at that address continues it, so the record may be of an older backup. Nothing was
+    /// changed.
     Elsewhere,
 }
 

@@ -20,7 +20,7 @@ use super::turns::{TurnOrigin, Turns, message_of};
 const LOOK: Duration = Duration::from_millis(200);
 /// The interval between two checks of timers, deadlines and left turns.
 const TIMERS: Duration = Duration::from_secs(2);
-/// The longest wait between two attempts of a turn that the store does not let end.
+/// The longest wait between two attempts of a turn.
 ///
 /// The first wait is [`TIMERS`], and each further one is twice as long. An attempt may cost a request
 /// to the model.

@@ -293,7 +293,7 @@ impl Transfer {
         Ok((Some(hash), TransferResult::Transferred { size, hash }))
     }
 
-    /// Returns the place to which the target had moved the session, unless it comes back from there.
+    /// Returns the third store to which the target had moved the session.
     ///
     /// Only the store of that address may give it back: another record of the session may be that of
     /// an older backup, and two stores would continue it.

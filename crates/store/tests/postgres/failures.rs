@@ -284,7 +284,7 @@ async fn a_standby_is_refused_and_takes_over_when_it_is_promoted() {
     assert_eq!(both.inbox("s").await.unwrap().len(), 2);
 }
 
-/// A server that has the certificate and not its key gets neither the user nor the password.
+/// A server that lacks the key of its certificate receives no password.
 #[tokio::test]
 async fn a_certificate_without_its_key_is_refused() {
     let root = format!("sslrootcert={}", testkit::certificate().display());
