@@ -9,6 +9,7 @@
 
 pub mod chatmd;
 pub mod conversations;
+pub mod data;
 mod measure;
 pub mod openchatml;
 mod peer;

@@ -21,9 +21,10 @@ mod turn;
 use std::path::Path;
 use std::process::ExitCode;
 
-use logue_bench::{Peers, chatmd, openchatml};
+use logue_bench::{Peers, chatmd, data, openchatml};
 
-const USAGE: &str = "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB]
+const USAGE: &str =
+    "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB] | data mask [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
                  | postgres PART [PYTHON] | serve LOGUE [short] [PART…] | turn LOGUE [AICHAT]
                  | stream LOGUE [AICHAT|- [LLM|-]]";
@@ -59,6 +60,13 @@ fn main() -> ExitCode {
         ["chatmd", ..] => match chatmd::size(&arguments[1..]) {
             Some(megabytes) => {
                 chatmd::run(megabytes, counting::count);
+                Ok(())
+            }
+            None => return usage(),
+        },
+        ["data", "mask", ..] => match data::size(&arguments[2..]) {
+            Some(megabytes) => {
+                data::mask(megabytes);
                 Ok(())
             }
             None => return usage(),

@@ -25,6 +25,10 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if let ["chatmd", rest @ ..] = arguments {
         return chatmd::bench(root, rest);
     }
+    if let ["data", rest @ ..] = arguments {
+        let programs = build(root)?;
+        return print_table(root, &programs.bench, "data", rest);
+    }
     if let ["harness", rest @ ..] = arguments {
         return harness::bench(root, rest);
     }

@@ -32,7 +32,7 @@ mod span;
 mod template;
 mod tokens;
 
-pub use dispatch::{Masked, Masker};
+pub use dispatch::{Masked, MaskedRun, Masker};
 pub use marks::MarkKeys;
 pub use options::{MaskForm, MaskOptions, ReasoningPolicy, RowShape, Truncation};
 pub use output::{Columns, write_masked};

@@ -7,6 +7,8 @@ use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
 use base64::Engine as _;
+use logue_data::O200k;
+use logue_data::mask::{MaskForm, MaskOptions, Masker, ReasoningPolicy, RowShape};
 use openchatml::harmony::{
     Conversation, End, Form, HarmonyReadOptions, Reasoning, RenderError, RenderMessage,
     RenderOptions, Renderer, RendererCompat, SystemContent, ToolNamespace, read_harmony_ids,
@@ -50,6 +52,12 @@ enum Request {
     Read {
         ids: Vec<u32>,
         role: Option<String>,
+    },
+    /// The ids and the mask of a row of training data.
+    Mask {
+        row: String,
+        /// Whether every role is trained, and all reasoning is rendered.
+        all: bool,
     },
     /// Text, reasoning and calls of a completion.
     Answer {
@@ -137,6 +145,7 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             let options = RenderOptions::default();
             rendered(renderer.ids(&conversation, Form::Conversation, &options))
         }
+        Request::Mask { row, all } => masked(&row, all),
         Request::Answer { ids, tools } => completion(ids, &tools),
         Request::Read { ids, role } => {
             let options = HarmonyReadOptions::default()
@@ -162,6 +171,24 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
                 "diagnostics": codes.collect::<Vec<_>>(),
             })
         }
+    }
+}
+
+/// Masks a row.
+fn masked(row: &str, all: bool) -> Value {
+    let mut options = MaskOptions::new(MaskForm::Harmony);
+    options.shape = RowShape::Harmony;
+    if all {
+        for role in ["user", "system", "tool"] {
+            options.roles.add(role);
+        }
+        options.reasoning = ReasoningPolicy::Keep;
+        options.allow_untrained_stop = true;
+    }
+    let mut masker = Masker::new(options, Box::new(O200k::new()));
+    match masker.mask(row.as_bytes()) {
+        Ok(masked) => json!({ "ids": masked.ids, "trained": masked.trained }),
+        Err(refusal) => json!({ "code": refusal.finding.code.as_str() }),
     }
 }
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::arguments::LossArgs;
+use crate::arguments::{DataMaskArgs, LossArgs};
 use crate::conversion::form::Form;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
     Convert(DataConvertArgs),
+    Mask(Box<DataMaskArgs>),
 }
 
 /// The files of a command on data sets.

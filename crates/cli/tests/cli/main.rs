@@ -29,6 +29,7 @@ mod convert_parallel;
 mod convert_tools;
 mod convert_variables;
 mod damage;
+mod data_masks;
 mod data_runs;
 mod debug;
 mod did_you_mean;

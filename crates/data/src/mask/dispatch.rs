@@ -2,7 +2,7 @@
 
 use super::options::{MaskForm, MaskOptions};
 use super::read::read;
-use super::span::{MaskSpan, Rendered};
+use super::span::{MaskSpan, Rendered, SpanClass};
 use super::tokens::Tokens;
 use super::{chatml, harmony, openchatml, template};
 use crate::{ChatTemplate, Refusal, Tokenizer};
@@ -56,19 +56,6 @@ impl Masker {
     /// trained message has no trained stop token.
     pub fn mask(&mut self, row: &[u8]) -> Result<Masked<'_>, Refusal> {
         self.render(row)?;
-        self.mask_rendered(row)
-    }
-
-    /// Masks a rendering of another writer, such as a chat template.
-    ///
-    /// # Errors
-    /// As [`mask`](Self::mask), for what concerns tokens; `row` is the place of the refusal.
-    pub fn mask_rendering(
-        &mut self,
-        row: &[u8],
-        rendered: Rendered,
-    ) -> Result<Masked<'_>, Refusal> {
-        self.rendered = rendered;
         self.mask_rendered(row)
     }
 
@@ -137,35 +124,72 @@ pub struct Masked<'m> {
     pub spans: &'m [MaskSpan],
 }
 
+/// Consecutive tokens of a masked row with the same class and mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MaskedRun<'m> {
+    /// The text; an edge within a character is moved to the start of the character.
+    pub text: &'m str,
+    /// The class of the span of the first byte.
+    pub class: Option<SpanClass>,
+    /// Whether the tokens are trained.
+    pub trained: bool,
+}
+
 impl<'m> Masked<'m> {
     /// Returns the texts of consecutive tokens that are trained.
-    ///
-    /// An edge within a character is moved to the start of the character.
     pub fn trained_texts(self) -> impl Iterator<Item = &'m str> {
-        let runs = self.runs();
-        runs.filter(|(_, trained)| *trained).map(|(text, _)| text)
+        let mut runs = self.runs().peekable();
+        std::iter::from_fn(move || {
+            let first = runs.find(|run| run.trained)?;
+            let from = self.offset_of(first.text);
+            let mut to = from + first.text.len();
+            while let Some(next) = runs.next_if(|run| run.trained) {
+                to += next.text.len();
+            }
+            self.text.get(from..to)
+        })
     }
 
-    /// Returns the texts of consecutive tokens with the same mask, and whether they are trained.
-    ///
-    /// An edge within a character is moved to the start of the character.
-    pub fn runs(self) -> impl Iterator<Item = (&'m str, bool)> {
+    /// Returns runs of tokens with the same class and mask, in order.
+    pub fn runs(self) -> impl Iterator<Item = MaskedRun<'m>> {
         let mut next = 0;
+        let mut span = 0;
         let mut from = self.start;
+        let mut class_at = move |start: usize| {
+            while self.spans.get(span).is_some_and(|span| span.end <= start) {
+                span += 1;
+            }
+            let span = self.spans.get(span).filter(|span| span.start <= start);
+            span.map(|span| (span.part, span.class))
+        };
         std::iter::from_fn(move || {
             let trained = *self.trained.get(next)?;
-            let rest = self.trained.get(next..).unwrap_or_default();
-            next += rest.iter().take_while(|other| **other == trained).count();
-            let mut end = self.ends.get(next - 1).copied().unwrap_or(from);
-            while !self.text.is_char_boundary(end) {
-                end -= 1;
+            let class = class_at(from);
+            let start = from;
+            while self.trained.get(next) == Some(&trained) && class_at(from) == class {
+                from = self.ends.get(next).copied().unwrap_or(from);
+                next += 1;
             }
-            let mut start = from;
-            while !self.text.is_char_boundary(start) {
-                start -= 1;
-            }
-            from = end;
-            Some((self.text.get(start..end).unwrap_or_default(), trained))
+            let text = self.text.get(self.boundary(start)..self.boundary(from));
+            Some(MaskedRun {
+                text: text.unwrap_or_default(),
+                class: class.map(|(_, class)| class),
+                trained,
+            })
         })
+    }
+
+    /// Returns the start of the character that contains a byte.
+    fn boundary(self, mut at: usize) -> usize {
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+
+    /// Returns the offset of a part of the text.
+    fn offset_of(self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
     }
 }

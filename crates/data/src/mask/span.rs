@@ -89,6 +89,12 @@ impl TrainedRoles {
         tool: false,
     };
 
+    /// No role.
+    pub const NONE: Self = Self {
+        assistant: false,
+        ..Self::ASSISTANT
+    };
+
     /// Adds a role by its name; returns whether the name is known.
     pub fn add(&mut self, name: &str) -> bool {
         match name {
@@ -228,10 +234,18 @@ impl Rendered {
         });
     }
 
-    /// Adds a span up to the end of the text, if it is not empty.
+    /// Adds a span that is not empty, joined to the last one if it continues it.
     pub(super) fn span(&mut self, span: MaskSpan) {
-        if span.start < span.end {
-            self.spans.push(span);
+        if span.start >= span.end {
+            return;
         }
+        if let Some(last) = self.spans.last_mut()
+            && last.end == span.start
+            && (last.part, last.class, last.trained) == (span.part, span.class, span.trained)
+        {
+            last.end = span.end;
+            return;
+        }
+        self.spans.push(span);
     }
 }
