@@ -1,6 +1,7 @@
 //! The command line of `logue data mask`.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use logue_data::mask::{
@@ -21,9 +22,44 @@ pub(crate) struct DataMaskArgs {
     #[command(flatten)]
     pub(crate) files: DataFileArgs,
 
-    /// Form in which the model reads conversations
+    /// Rendered form
     #[arg(long, value_name = "FORM")]
     pub(crate) to: MaskTarget,
+
+    /// Jinja chat template of `--to template`
+    #[arg(long, value_name = "FILE", required_if_eq("to", "template"))]
+    pub(crate) template: Option<PathBuf>,
+
+    /// Special tokens of the chat template: a tokenizer_config.json
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "FILE",
+        requires = "template"
+    )]
+    pub(crate) tokenizer_config: Option<PathBuf>,
+
+    /// Set a variable of the chat template
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NAME=JSON",
+        requires = "template"
+    )]
+    pub(crate) variable: Vec<String>,
+
+    /// Stop token of the chat template [default: known ones that it contains]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NAME",
+        requires = "template"
+    )]
+    pub(crate) stop_token: Vec<String>,
+
+    /// Accept rows whose answers or calls the chat template leaves out
+    #[arg(long, hide_short_help = true, requires = "template")]
+    pub(crate) allow_dropped: bool,
 
     /// Tokenizer: `o200k`, or a tokenizer.json file
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k")]
@@ -35,7 +71,7 @@ pub(crate) struct DataMaskArgs {
 
     /// Train messages of these roles
     #[arg(long, hide_short_help = true, value_name = "ROLE", value_delimiter = ',', default_value = "assistant", value_parser = ["assistant", "user", "system", "tool"])]
-    roles: Vec<String>,
+    pub(crate) roles: Vec<String>,
 
     /// Read these marks of messages; `ignore` ignores the others
     #[arg(long, hide_short_help = true, value_name = "KEY", value_delimiter = ',', default_value = "weight", value_parser = ["weight", "train", "train_detail", "loss", "loss_scale", "loss_weight", "ignore"])]
@@ -98,9 +134,9 @@ pub(crate) struct DataMaskArgs {
     )]
     effort: MaskEffort,
 
-    /// Date in the system message of Harmony [default: none]
+    /// Date in the system message of Harmony, or of a chat template [default: none]
     #[arg(long, hide_short_help = true, value_name = "DATE")]
-    date: Option<String>,
+    pub(crate) date: Option<String>,
 
     /// Print the mask of row N for people, and write no data
     #[arg(long, value_name = "N", conflicts_with_all = ["output", "quarantine", "restart"])]
@@ -117,6 +153,8 @@ pub(crate) enum MaskTarget {
     /// Plain `ChatML`
     #[value(name = "chatml")]
     ChatMl,
+    /// The chat template of `--template`
+    Template,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -161,7 +199,8 @@ impl DataMaskArgs {
         let mut options = MaskOptions::new(match self.to {
             MaskTarget::Harmony => MaskForm::Harmony,
             MaskTarget::OpenChatMl => MaskForm::OpenChatMl,
-            MaskTarget::ChatMl => MaskForm::ChatMl,
+            // A template takes the place of the form.
+            MaskTarget::ChatMl | MaskTarget::Template => MaskForm::ChatMl,
         });
         options.shape = match self.shape {
             MaskShape::Auto => RowShape::Auto,
