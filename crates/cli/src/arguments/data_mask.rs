@@ -18,6 +18,7 @@ use crate::arguments::DataFileArgs;
 /// without a trained stop token or a guess goes to the quarantine with an error code, and the exit status is 8.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: logue data mask --to harmony -o masked.jsonl train.jsonl")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct DataMaskArgs {
     #[command(flatten)]
     pub(crate) files: DataFileArgs,
@@ -30,7 +31,7 @@ pub(crate) struct DataMaskArgs {
     #[arg(long, value_name = "FILE", required_if_eq("to", "template"))]
     pub(crate) template: Option<PathBuf>,
 
-    /// Special tokens of the chat template: a tokenizer_config.json
+    /// Special tokens of the chat template: a `tokenizer_config.json`
     #[arg(
         long,
         hide_short_help = true,
