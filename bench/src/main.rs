@@ -9,6 +9,7 @@
 )]
 
 mod counting;
+mod dedup;
 mod generate;
 mod harness;
 mod parse;
@@ -27,10 +28,14 @@ const USAGE: &str =
     "usage: logue-bench parse [BYTES] | openchatml [MB] | chatmd [MB] | data mask [MB]
                  | session BYTES | harness [memory] | sessions [PYTHON]
                  | postgres PART [PYTHON] | serve LOGUE [short] [PART…] | turn LOGUE [AICHAT]
-                 | stream LOGUE [AICHAT|- [LLM|-]]";
+                 | stream LOGUE [AICHAT|- [LLM|-]]
+                 | data dedup LOGUE [ROWS]";
 
 /// Bytes of each generated text where none are given.
 const DEFAULT_BYTES: usize = 32 * 1024 * 1024;
+
+/// Rows of a generated data set where none are given.
+const DEFAULT_ROWS: usize = 100_000;
 
 #[global_allocator]
 static HEAP: counting::Counting = counting::Counting;
@@ -89,6 +94,11 @@ fn main() -> ExitCode {
         ["serve", program, parts @ ..] => match serve::table(Path::new(program), parts) {
             Some(result) => result,
             None => return usage(),
+        },
+        ["data", "dedup", program] => dedup::table(Path::new(program), DEFAULT_ROWS),
+        ["data", "dedup", program, rows] => match rows.parse() {
+            Ok(rows) => dedup::table(Path::new(program), rows),
+            Err(_) => return usage(),
         },
         ["turn", program] => turn::table(Path::new(program), None),
         ["turn", program, peer] => turn::table(Path::new(program), Some(Path::new(peer))),

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the published program and the bench, and prints the tables.
 
 mod chatmd;
+mod dedup;
 mod harness;
 mod openchatml;
 mod postgres;
@@ -24,6 +25,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["chatmd", rest @ ..] = arguments {
         return chatmd::bench(root, rest);
+    }
+    if let ["data", "dedup", rest @ ..] = arguments {
+        return dedup::bench(root, rest);
     }
     if let ["data", rest @ ..] = arguments {
         let programs = build(root)?;

@@ -45,7 +45,7 @@ pub use row::{Place, Row};
 pub use row_set::RowSet;
 pub use row_turns::{FieldPath, RowTurn, turns};
 pub use run::{Event, RowOutput, Run};
-pub use sample::{Sample, SampleSize, choose_sample};
+pub use sample::{SampleRules, SampleSize, choose_sample};
 pub use split::{Split, SplitPart, SplitRules, split};
 pub use tally::{Count, Tally};
 pub use template::{ChatTemplate, TemplateDate, TemplateOptions};

@@ -46,6 +46,24 @@ pub struct RowOutput<'o> {
     pub tally: &'o mut Tally,
 }
 
+impl RowOutput<'_> {
+    /// Appends a row as one line.
+    pub fn copy(&mut self, row: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(row);
+        let copied = self.bytes.get_mut(start..).unwrap_or_default();
+        if memchr::memchr2(b'\n', b'\r', copied).is_some() {
+            // Line ends in JSON are between its tokens.
+            for byte in copied {
+                if matches!(byte, b'\n' | b'\r') {
+                    *byte = b' ';
+                }
+            }
+        }
+        self.bytes.push(b'\n');
+    }
+}
+
 /// Events of a run, in the order of the rows.
 pub enum Event<'e> {
     /// The run continues an interrupted one after this number of rows.

@@ -8,7 +8,7 @@ use crate::error::DataError;
 use crate::hash::{joined, mixed, of_bytes};
 use crate::input::Inputs;
 use crate::reading::read_rows;
-use crate::row_turns::{FieldPath, value_of};
+use crate::row_turns::{FieldPath, require_json, value_of};
 use crate::{Refusal, RowSet};
 
 /// The size of a sample.
@@ -20,13 +20,41 @@ pub enum SampleSize {
     Fraction(f64),
 }
 
+/// The rules by which rows are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRules {
+    /// The number of rows.
+    pub size: SampleSize,
+    /// The seed of the priorities.
+    pub seed: u64,
+    /// The member whose values divide the rows into groups.
+    ///
+    /// Each group has its share of the sample.
+    pub field: Option<FieldPath>,
+}
+
+impl SampleRules {
+    /// Returns the group of a row. Rows without the member are one group.
+    ///
+    /// # Errors
+    /// Returns a refusal if the row is not JSON.
+    pub fn group(&self, row: &[u8]) -> Result<u64, Refusal> {
+        let Some(field) = &self.field else {
+            return require_json(row).map(|()| 0);
+        };
+        let row = value_of(row)?;
+        let value = field.find(&row).unwrap_or(&Value::Null);
+        Ok(of_bytes(value.to_string().as_bytes()))
+    }
+}
+
 /// Collects the rows of an input, and chooses some.
 ///
 /// Each row has a priority that depends on the seed and its number in the input. The rows with the
 /// least priorities are chosen, so that threads and batches have no influence, and a smaller sample
 /// of the same seed is part of a larger one.
 #[derive(Clone, Debug)]
-pub struct Sample {
+struct Sample {
     size: SampleSize,
     seed: u64,
     /// The rows of each group, if there are groups.
@@ -35,7 +63,7 @@ pub struct Sample {
 
 impl Sample {
     /// Creates a sample of no rows.
-    pub fn new(size: SampleSize, seed: u64) -> Self {
+    fn new(size: SampleSize, seed: u64) -> Self {
         Self {
             size,
             seed,
@@ -44,12 +72,12 @@ impl Sample {
     }
 
     /// Adds a row with its group. Rows without groups have one group in common.
-    pub fn add(&mut self, row: u64, group: u64) {
+    fn add(&mut self, row: u64, group: u64) {
         self.groups.entry(group).or_default().push(row);
     }
 
     /// Returns the numbers of the chosen rows, ascending. Each group has its share of them.
-    pub fn choose(self) -> Vec<u64> {
+    fn choose(self) -> Vec<u64> {
         let rows: u64 = self.groups.values().map(|rows| rows.len() as u64).sum();
         let wanted = match self.size {
             SampleSize::Count(count) => count.min(rows),
@@ -106,27 +134,23 @@ fn shares(groups: &BTreeMap<u64, Vec<u64>>, rows: u64, wanted: u64) -> Vec<usize
     shares
 }
 
-/// Reads an input, and chooses rows of it. With a field, rows with equal values of it are a group.
+/// Reads an input, and chooses rows of it. Memory is 8 bytes for each row.
 ///
-/// Memory is 8 bytes for each row.
+/// Rows that are refused are not chosen.
 ///
 /// # Errors
 /// Returns [`DataError`] if the input cannot be read.
 pub fn choose_sample(
     inputs: Inputs,
-    size: SampleSize,
-    seed: u64,
-    field: Option<&FieldPath>,
+    rules: &SampleRules,
     threads: usize,
 ) -> Result<RowSet, DataError> {
-    let mut sample = Sample::new(size, seed);
-    let group = |row: &[u8]| field.map_or(Ok(0), |field| group(row, field));
+    let mut sample = Sample::new(rules.size, rules.seed);
     read_rows(
         inputs,
         threads,
-        |row| group(row.bytes),
+        |row| rules.group(row.bytes),
         |place, group| {
-            // A refused row is not part of the data set.
             if let Ok(group) = group {
                 sample.add(place.row, group);
             }
@@ -134,13 +158,6 @@ pub fn choose_sample(
         },
     )?;
     Ok(sample.choose().into_iter().collect())
-}
-
-/// Returns the group of a row: the hash of its member at `field`. Rows without it are one group.
-fn group(row: &[u8], field: &FieldPath) -> Result<u64, Refusal> {
-    let row = value_of(row)?;
-    let value = field.find(&row).unwrap_or(&Value::Null);
-    Ok(of_bytes(value.to_string().as_bytes()))
 }
 
 #[cfg(test)]

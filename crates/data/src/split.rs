@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::duplicates::{DuplicateIndex, DuplicateRules, Grouping, Partition, temporary, verify};
+use crate::duplicates::{
+    DuplicateIndex, DuplicateRules, Grouping, Partition, RowSketch, temporary, verify,
+};
 use crate::error::DataError;
 use crate::hash::{joined, mixed, of_bytes};
 use crate::input::Inputs;
@@ -49,6 +51,20 @@ pub struct SplitRules {
     pub fields: Vec<FieldPath>,
     /// The rules by which rows are near duplicates.
     pub duplicates: DuplicateRules,
+}
+
+impl SplitRules {
+    /// Returns the reason for which a row is in no part.
+    pub fn refusal(&self, row: &[u8]) -> Option<Refusal> {
+        self.row(row).err()
+    }
+
+    /// Returns the sketch and the links of a row.
+    fn row(&self, row: &[u8]) -> Result<(RowSketch, Vec<RowLink>), Refusal> {
+        let turns = turns(row, &[])?;
+        let sketch = self.duplicates.sketch_turns(&turns, row.len());
+        Ok((sketch, row_links(row, &turns, &self.fields)?))
+    }
 }
 
 /// A division of all rows into parts.
@@ -110,11 +126,7 @@ pub fn split(
     read_rows(
         inputs(),
         threads,
-        |row| {
-            let turns = turns(row.bytes, &[])?;
-            let sketch = rules.duplicates.sketch_turns(&turns, row.bytes.len());
-            Ok((sketch, row_links(row.bytes, &turns, &rules.fields)?))
-        },
+        |row| rules.row(row.bytes),
         |place, result| {
             let sketch = if let Ok((sketch, found)) = result {
                 links.extend(found.into_iter().map(|link| (link, rows)));

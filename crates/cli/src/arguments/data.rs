@@ -1,5 +1,7 @@
 //! The command line of `logue data`.
 
+mod selection;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -8,10 +10,16 @@ use clap::{Args, Subcommand};
 use crate::arguments::{DataMaskArgs, LossArgs};
 use crate::conversion::form::Form;
 
+pub(crate) use selection::{DecontaminateArgs, DedupArgs, SampleArgs, SplitArgs};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
     Convert(DataConvertArgs),
     Mask(Box<DataMaskArgs>),
+    Dedup(DedupArgs),
+    Decontaminate(DecontaminateArgs),
+    Split(SplitArgs),
+    Sample(SampleArgs),
 }
 
 /// The files of a command on data sets.

@@ -39,7 +39,9 @@ mod view;
 pub(crate) use ask::AskArgs;
 pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
 pub(crate) use convert::ConvertArgs;
-pub(crate) use data::{DataCommand, DataConvertArgs, DataFileArgs};
+pub(crate) use data::{
+    DataCommand, DataConvertArgs, DataFileArgs, DecontaminateArgs, DedupArgs, SampleArgs, SplitArgs,
+};
 pub(crate) use data_mask::{DataMaskArgs, MaskTarget};
 pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};
 pub(crate) use display::DisplayArgs;

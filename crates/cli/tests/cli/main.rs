@@ -31,6 +31,7 @@ mod convert_variables;
 mod damage;
 mod data_masks;
 mod data_runs;
+mod data_selection;
 mod data_templates;
 mod debug;
 mod did_you_mean;

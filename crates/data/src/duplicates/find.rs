@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::candidates::{DuplicateCandidates, DuplicateIndex};
-use super::decisions::Duplicates;
+use super::decisions::{DuplicateRemoval, Duplicates};
 use super::sketch::Overlap;
 use super::{DuplicateRules, RowPlace};
 use crate::error::DataError;
@@ -20,8 +20,6 @@ use crate::{Refusal, RowSet};
 pub struct FoundDuplicates {
     /// The removals with their evidence.
     pub duplicates: Duplicates,
-    /// The rows that are removed.
-    pub removed: RowSet,
     /// The rows that are refused.
     pub refused: RowSet,
 }
@@ -52,11 +50,8 @@ pub fn find_duplicates(
     )?;
     let candidates = verify(index, inputs(), rules, threads)?;
     let duplicates = candidates.decide(threads).map_err(temporary)?;
-    let removed = duplicates.removals.iter();
-    let removed = removed.map(|removal| removal.removed.row).collect();
     Ok(FoundDuplicates {
         duplicates,
-        removed,
         refused,
     })
 }
@@ -124,6 +119,14 @@ struct EvidencePlace<'e> {
 }
 
 impl Duplicates {
+    /// Returns the removal of a row, if it is removed.
+    pub fn removal(&self, row: u64) -> Option<&DuplicateRemoval> {
+        let found = self
+            .removals
+            .binary_search_by_key(&row, |removal| removal.removed.row);
+        self.removals.get(found.ok()?)
+    }
+
     /// Writes each removal as a line of JSON. `names` are the names of the inputs.
     ///
     /// # Errors

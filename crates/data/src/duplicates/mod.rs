@@ -156,3 +156,129 @@ struct Material {
     text: Vec<u8>,
     shingles: Vec<u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::candidates::{DuplicateCandidates, DuplicateIndex};
+    use super::{DuplicateRules, Duplicates, Material, RowPlace, RowSketch};
+
+    /// Decides rows, each with the hash of its text, its text, and its shingles. All are candidates.
+    fn decided(rows: &[(u64, &str, Vec<u64>)], threads: usize) -> Duplicates {
+        candidates(rows).decide(threads).unwrap()
+    }
+
+    fn candidates(rows: &[(u64, &str, Vec<u64>)]) -> DuplicateCandidates {
+        let rules = DuplicateRules::default();
+        let mut index = DuplicateIndex::new(rules.clone());
+        for (hash, _, _) in rows {
+            let bands = vec![7; rules.bands.count];
+            index
+                .add(Some(RowSketch {
+                    text: Some(*hash),
+                    bands,
+                }))
+                .unwrap();
+        }
+        let mut candidates = index.candidates().unwrap();
+        let needs = candidates.take_needs();
+        for (row, (_, text, shingles)) in (0..).zip(rows) {
+            let place = RowPlace {
+                row,
+                file: 0,
+                line: row + 1,
+            };
+            let material = Material {
+                text: text.as_bytes().to_owned(),
+                shingles: shingles.clone(),
+            };
+            if let Some(need) = needs.of(row) {
+                candidates.add(place, need, &material).unwrap();
+            }
+        }
+        candidates
+    }
+
+    fn pairs(duplicates: &Duplicates) -> Vec<(u64, u64)> {
+        let removals = duplicates.removals.iter();
+        removals
+            .map(|removal| (removal.removed.row, removal.kept.row))
+            .collect()
+    }
+
+    #[test]
+    fn equal_hashes_of_different_texts_remove_nothing() {
+        let rows = [
+            (1, "a", vec![1]),
+            (1, "b", vec![2]),
+            (1, "a", vec![1]),
+            (2, "c", vec![3]),
+        ];
+        assert_eq!(pairs(&decided(&rows, 1)), [(2, 0)]);
+    }
+
+    #[test]
+    fn candidates_below_the_threshold_are_kept() {
+        let rows = [
+            (1, "a", (0..10).collect()),
+            // 9 of 11 are shared.
+            (2, "b", (1..11).collect()),
+            // 8 of 12 with the first, 9 of 11 with the second, which is not kept.
+            (3, "c", (2..12).collect()),
+        ];
+        assert_eq!(pairs(&decided(&rows, 1)), [(1, 0)]);
+    }
+
+    #[test]
+    fn a_later_copy_of_a_near_duplicate_has_its_kept_row() {
+        let rows = [
+            (1, "a", (0..10).collect()),
+            (2, "b", (1..11).collect()),
+            (2, "b", (1..11).collect()),
+        ];
+        let duplicates = decided(&rows, 1);
+        assert_eq!(pairs(&duplicates), [(1, 0), (2, 0)]);
+        assert!(
+            duplicates
+                .removals
+                .iter()
+                .all(|removal| removal.overlap.is_some())
+        );
+    }
+
+    /// There are more rows than are compared at a time.
+    ///
+    /// So a row is compared with rows of its batch, with earlier ones, and with those that removed
+    /// rows of its batch hide.
+    #[test]
+    fn large_groups_have_one_kept_row_for_any_number_of_threads() {
+        let rows: Vec<(u64, &str, Vec<u64>)> = (0..40_000_u64)
+            .map(|row| match row % 3 {
+                0 => (row, "a", vec![1, 2, 3]),
+                1 => (row, "b", vec![4, 5, 6]),
+                // Rows between them are in no group.
+                _ => (row, "c", vec![]),
+            })
+            .collect();
+        let rows: Vec<_> = rows.into_iter().filter(|row| !row.2.is_empty()).collect();
+        let one = decided(&rows, 1);
+        assert_eq!(one.removals.len(), rows.len() - 2);
+        assert!(one.removals.iter().all(|removal| removal.kept.row < 2));
+        assert_eq!(one.limited, 0);
+        assert_eq!(pairs(&one), pairs(&decided(&rows, 3)));
+    }
+
+    #[test]
+    fn groups_join_rows_through_others() {
+        let rows = [
+            (1, "a", (0..10).collect()),
+            (2, "b", (1..11).collect()),
+            (3, "c", (2..12).collect()),
+            (4, "d", vec![99]),
+        ];
+        let candidates = candidates(&rows);
+        let mut partition = super::Partition::new(4);
+        candidates.join_similar(&mut partition).unwrap();
+        let firsts: Vec<u32> = (0..4).map(|row| partition.first(row)).collect();
+        assert_eq!(firsts, [0, 0, 0, 3]);
+    }
+}

@@ -82,6 +82,14 @@ fn speaker(frame: &FrameBuf, conversation: usize) -> Cow<'static, str> {
     }
 }
 
+/// Refuses a row that is not JSON.
+pub(crate) fn require_json(row: &[u8]) -> Result<(), Refusal> {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(row) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(unknown(row)),
+    }
+}
+
 /// Returns the reason why a row has no known conversation.
 fn unknown(row: &[u8]) -> Refusal {
     if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(row) {

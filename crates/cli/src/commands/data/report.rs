@@ -119,7 +119,7 @@ fn counts_to_json(names: &[PathBuf], counts: &BTreeMap<String, Count>, key: &str
     counts.iter().map(one).collect()
 }
 
-fn file_name(names: &[PathBuf], file: u32) -> String {
+pub(super) fn file_name(names: &[PathBuf], file: u32) -> String {
     let name = names.get(usize::try_from(file).unwrap_or(usize::MAX));
     name.map_or_else(String::new, |path| {
         if path.as_os_str() == "-" {

@@ -30,7 +30,7 @@ pub(super) fn run(
         inputs,
         output,
         quarantine: quarantine.clone(),
-        threads: threads(files),
+        threads: threads(files.jobs),
         command,
         restart: files.restart,
     };
@@ -61,23 +61,53 @@ pub(super) fn input_names(files: &DataFileArgs) -> Vec<PathBuf> {
     }
 }
 
-/// Returns the number of threads that work on rows.
-pub(super) fn threads(files: &DataFileArgs) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    files.jobs.map_or_else(all, NonZeroUsize::get)
+/// Refuses inputs that cannot be read more than once.
+pub(super) fn require_files(names: &[PathBuf], times: &str) -> Result<(), CliError> {
+    let is_stream = |name: &&PathBuf| {
+        let metadata = std::fs::metadata(name);
+        name.as_os_str() == "-" || metadata.is_ok_and(|metadata| !metadata.is_file())
+    };
+    match names.iter().find(is_stream) {
+        Some(name) => Err(CliError::new(
+            Exit::Usage,
+            "usage",
+            format!(
+                "`{}` is not a file, and the input is read {times}",
+                name.display()
+            ),
+        )
+        .with_help("write the rows to a file, and name it")),
+        None => Ok(()),
+    }
 }
 
-/// Returns the file of refused rows, which has a default beside an output file.
-fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
-    files.quarantine.clone().or_else(|| {
-        let mut name = files.output.as_ref()?.clone().into_os_string();
-        name.push(".quarantine.jsonl");
+/// Returns the file beside an output with this suffix, unless another one is named.
+pub(super) fn beside(
+    named: Option<&PathBuf>,
+    output: Option<&PathBuf>,
+    suffix: &str,
+) -> Option<PathBuf> {
+    named.cloned().or_else(|| {
+        let mut name = output?.clone().into_os_string();
+        name.push(suffix);
         Some(name.into())
     })
 }
 
+/// Returns the number of threads that work on rows.
+pub(super) fn threads(jobs: Option<NonZeroUsize>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    jobs.map_or_else(all, NonZeroUsize::get)
+}
+
+/// Returns the file of refused rows, which has a default beside an output file.
+fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
+    let named = files.quarantine.as_ref();
+    beside(named, files.output.as_ref(), ".quarantine.jsonl")
+}
+
 /// Refuses an output that is also an input: it would be replaced by a part of itself.
-fn require_distinct(inputs: &[PathBuf], output: &Path) -> Result<(), CliError> {
+pub(super) fn require_distinct(inputs: &[PathBuf], output: &Path) -> Result<(), CliError> {
     let Ok(target) = std::fs::canonicalize(output) else {
         return Ok(());
     };
