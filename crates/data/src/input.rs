@@ -7,6 +7,9 @@ mod lines;
 mod opened;
 mod values;
 
+#[cfg(feature = "parquet")]
+pub(crate) use lines::Lines;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +24,9 @@ pub enum InputForm {
     Lines,
     /// The elements of an array, or values that follow one another.
     Json,
+    /// A Parquet file. Null columns, and null members of structures, are absent from the rows.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// The rows of several files, in batches.

@@ -12,6 +12,7 @@
 
 mod batch;
 mod bpe;
+mod columns;
 pub mod contamination;
 pub mod duplicates;
 mod error;
@@ -38,7 +39,7 @@ pub use bpe::HfTokenizer;
 pub use error::DataError;
 pub use in_order::in_order;
 pub use input::{InputForm, Inputs};
-pub use output::Compression;
+pub use output::OutputForm;
 pub use reading::read_rows;
 pub use refusal::Refusal;
 pub use row::{Place, Row};

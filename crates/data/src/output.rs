@@ -3,10 +3,10 @@
 //! A file is written under a name of its own beside the target, `NAME.partial`, and renamed at the
 //! end. A killed run leaves it and its progress, from which the next run continues.
 
-mod compression;
+mod form;
 mod partial;
 mod progress;
 
-pub use compression::Compression;
+pub use form::OutputForm;
 pub(crate) use partial::Partial;
 pub(crate) use progress::{ProgressFile, Saved};

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::batch::{Batch, MAX_ROW_BYTES, Position};
+use crate::columns::Columns;
 use crate::error::DataError;
 use crate::in_order::in_order;
 use crate::input::Inputs;
-use crate::output::{Compression, Partial, ProgressFile, Saved};
+use crate::output::{OutputForm, Partial, ProgressFile, Saved};
 use crate::refusal::Refusal;
 use crate::row::{Place, Row};
 use crate::tally::Tally;
@@ -24,7 +25,7 @@ const SAVED_EACH: Duration = Duration::from_millis(500);
 pub struct Run {
     /// The rows.
     pub inputs: Inputs,
-    /// The output of JSON lines; `-` is standard output.
+    /// The output, whose extension names its form; `-` is standard output, as lines.
     pub output: PathBuf,
     /// The file of refused rows, as JSON lines. Without one they are only counted and reported.
     pub quarantine: Option<PathBuf>,
@@ -83,12 +84,18 @@ pub enum Event<'e> {
         /// The counts so far.
         tally: &'e Tally,
     },
+    /// Rows that were worked on became columns.
+    Columns {
+        /// The bytes of their lines.
+        bytes: u64,
+    },
 }
 
 /// The result of a batch.
 struct Done {
     batch: Batch,
     output: std::io::Result<Vec<u8>>,
+    columns: Columns,
     refused: Vec<(usize, Refusal)>,
     tally: Tally,
 }
@@ -108,18 +115,26 @@ impl Run {
         work: impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync,
         mut watch: impl FnMut(Event<'_>),
     ) -> Result<Tally, DataError> {
-        let compression = Compression::of(&self.output);
+        let form = OutputForm::of(&self.output);
+        #[cfg(not(feature = "parquet"))]
+        if form == OutputForm::Parquet {
+            let error = std::io::Error::other("this build has no Parquet");
+            return Err(DataError::write(&self.output)(error));
+        }
         let progress = ProgressFile::new(&self.output, &self.command, self.inputs.files());
         let saved = match &progress {
             Some(progress) if !self.restart => progress.read().filter(|saved| self.fits(saved)),
             _ => None,
         };
-        let mut tally = Tally::default();
+        let (mut tally, mut columns) = (Tally::default(), Columns::default());
+        let mut position = Position::default();
         let (mut kept, mut inputs) = ((0, 0), self.inputs);
         if let Some(saved) = saved {
             kept = (saved.output, saved.quarantine);
             inputs = inputs.starting_at(saved.next);
             tally = saved.tally;
+            columns = saved.columns;
+            position = saved.next;
             watch(Event::Resumed { rows: tally.rows });
         } else if let Some(progress) = &progress {
             // Lengths of an earlier run must not be applied to the files of this one.
@@ -132,7 +147,6 @@ impl Run {
         };
         let names = inputs.files().clone();
         let mut last_saved = Instant::now();
-        let mut position = Position::default();
         let take = |done: Result<Done, DataError>| {
             let done = done?;
             let bytes = done.output.map_err(DataError::write(&self.output))?;
@@ -151,25 +165,34 @@ impl Run {
                 }
             }
             tally.add(done.tally);
+            columns.add(done.columns);
             position = done.batch.end;
             watch(Event::Batch { tally: &tally });
             if let Some(progress) = &progress
                 && last_saved.elapsed() >= SAVED_EACH
             {
-                output.sync()?;
-                let mut lengths = (output.length(), 0);
-                if let Some(quarantine) = &quarantine {
-                    quarantine.sync()?;
-                    lengths.1 = quarantine.length();
-                }
-                progress.save(position, lengths, &tally)?;
+                let lengths = synced(&output, quarantine.as_ref())?;
+                progress.save(position, lengths, &tally, &columns)?;
                 last_saved = Instant::now();
             }
             Ok(ControlFlow::Continue(()))
         };
-        let one =
-            |batch: Result<Batch, DataError>| batch.map(|b| batch_done(b, &work, compression));
+        let one = |batch: Result<Batch, DataError>| batch.map(|b| batch_done(b, &work, form));
         in_order(self.threads, move || inputs.batch(), one, take)?;
+        #[cfg(feature = "parquet")]
+        if form == OutputForm::Parquet {
+            if let Some(progress) = &progress {
+                let lengths = synced(&output, quarantine.as_ref())?;
+                progress.save(position, lengths, &tally, &columns)?;
+            }
+            output.finish_as_columns(&columns, self.threads, |bytes| {
+                watch(Event::Columns { bytes });
+            })?;
+        } else {
+            output.finish()?;
+        }
+        #[cfg(not(feature = "parquet"))]
+        output.finish()?;
         match quarantine {
             Some(quarantine) if tally.refused.is_empty() => {
                 quarantine.discard();
@@ -181,7 +204,6 @@ impl Run {
             Some(quarantine) => quarantine.finish()?,
             None => {}
         }
-        output.finish()?;
         if let Some(progress) = &progress {
             progress.remove();
         }
@@ -199,10 +221,20 @@ impl Run {
     }
 }
 
+/// Waits until the outputs are on disk, and returns their lengths.
+fn synced(output: &Partial, quarantine: Option<&Partial>) -> Result<(u64, u64), DataError> {
+    output.sync()?;
+    let Some(quarantine) = quarantine else {
+        return Ok((output.length(), 0));
+    };
+    quarantine.sync()?;
+    Ok((output.length(), quarantine.length()))
+}
+
 fn batch_done(
     batch: Batch,
     work: &(impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync),
-    compression: Compression,
+    form: OutputForm,
 ) -> Done {
     let mut tally = Tally::default();
     let mut bytes = Vec::with_capacity(batch.len());
@@ -232,9 +264,16 @@ fn batch_done(
             }
         }
     }
+    let mut columns = Columns::default();
+    if form == OutputForm::Parquet {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            columns.observe(line);
+        }
+    }
     Done {
         batch,
-        output: compression.compress(bytes),
+        output: form.compress(bytes),
+        columns,
         refused,
         tally,
     }

@@ -25,11 +25,11 @@ pub(crate) enum DataCommand {
 /// The files of a command on data sets.
 #[derive(Debug, Args)]
 pub(crate) struct DataFileArgs {
-    /// JSON lines or JSON, plain, gzip or zstd; `-` is standard input [default: -]
+    /// JSON lines, JSON or Parquet; plain, gzip or zstd; `-` is standard input [default: -]
     #[arg(value_name = "IN")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Write JSON lines to this file; .gz and .zst compress it [default: standard output]
+    /// Write this file, by its name .parquet or JSON lines (.gz, .zst) [default: standard output]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 

@@ -327,3 +327,44 @@ fn standard_input_becomes_standard_output() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(ran.stdout.lines().count(), 2);
 }
+
+#[test]
+fn parquet_gives_back_the_rows_that_it_was_written_from() {
+    let tool = "{\"messages\":[{\"role\":\"user\",\"content\":\"42\"},{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": null}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"é\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":[\"null\",\"string\"]}}}}}]}\n";
+    let folder = folder(&[("in.jsonl", &format!("{}{tool}", rows(8_000, &[5])))]);
+    let ran = run(folder.path(), CONVERT.into_iter().chain(["lines.jsonl"]));
+    assert_eq!(ran.status, 8, "{}", ran.stderr);
+    for jobs in ["1", "4"] {
+        let output = format!("out{jobs}.parquet");
+        let ran = run(
+            folder.path(),
+            CONVERT.into_iter().chain([output.as_str(), "--jobs", jobs]),
+        );
+        assert_eq!(ran.status, 8, "{}", ran.stderr);
+    }
+    let parquet = read(folder.path(), "out1.parquet");
+    assert!(parquet.starts_with(b"PAR1"));
+    assert!(
+        parquet == read(folder.path(), "out4.parquet"),
+        "other bytes with four threads"
+    );
+    let back = [
+        "data",
+        "convert",
+        "out4.parquet",
+        "--to",
+        "openai",
+        "-o",
+        "back.jsonl",
+    ];
+    let ran = run(folder.path(), back);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(read(folder.path(), "lines.jsonl") == read(folder.path(), "back.jsonl"));
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("out4"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["out4.parquet", "out4.parquet.quarantine.jsonl"]);
+}

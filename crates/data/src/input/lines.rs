@@ -6,7 +6,7 @@ use crate::batch::{BATCH_BYTES, Batch, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES
 use crate::row::Place;
 
 /// A reader of batches of lines.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     read: R,
     /// The bytes after the last batch, which are read already.
     rest: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     /// Reads from `next`, where `read` is positioned.
-    pub(super) fn new(read: R, next: Position) -> Self {
+    pub(crate) fn new(read: R, next: Position) -> Self {
         Self {
             read,
             rest: Vec::new(),
@@ -26,7 +26,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next batch that has rows; `None` at the end.
-    pub(super) fn batch(&mut self) -> io::Result<Option<Batch>> {
+    pub(crate) fn batch(&mut self) -> io::Result<Option<Batch>> {
         while !(self.is_over && self.rest.is_empty()) {
             let batch = self.one()?;
             if !batch.is_empty() {

@@ -20,12 +20,16 @@ type Stream = Box<dyn Read + Send>;
 pub(super) enum Opened {
     Lines(Lines<Stream>),
     Values(Values<Stream>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<crate::columns::Rows>),
 }
 
 impl Opened {
     pub(super) fn batch(&mut self, path: &Path) -> Result<Option<Batch>, DataError> {
         match self {
             Self::Lines(lines) => lines.batch().map_err(DataError::read(path)),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(rows) => rows.batch().map_err(DataError::read(path)),
             Self::Values(values) => values.batch().map_err(|failure| match failure {
                 Failure::Io(error) => DataError::read(path)(error),
                 Failure::Structure(bad) => DataError::Structure {
@@ -49,6 +53,10 @@ pub(super) fn open(
     at: Position,
     count: &Arc<AtomicU64>,
 ) -> Result<Opened, DataError> {
+    #[cfg(feature = "parquet")]
+    if form == Some(InputForm::Parquet) || form.is_none() && is_parquet(path) {
+        return parquet(path, at, count).map_err(DataError::read(path));
+    }
     let stream = decompressed(path, at.offset, count).map_err(DataError::read(path))?;
     let (form, stream) = match form.or_else(|| by_extension(path)) {
         Some(form) => (form, stream),
@@ -62,8 +70,28 @@ pub(super) fn open(
     };
     Ok(match form {
         InputForm::Lines => Opened::Lines(Lines::new(stream, at)),
+        #[cfg(feature = "parquet")]
+        InputForm::Parquet => return parquet(path, at, count).map_err(DataError::read(path)),
         InputForm::Json => Opened::Values(Values::new(stream, at)),
     })
+}
+
+/// Returns whether a file begins as Parquet does.
+#[cfg(feature = "parquet")]
+fn is_parquet(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let file = File::open(path);
+    path.as_os_str() != "-"
+        && file.is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
+        && magic == *b"PAR1"
+}
+
+/// Opens a Parquet file, whose bytes count as read at once: its columns are read in any order.
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, at: Position, count: &Arc<AtomicU64>) -> io::Result<Opened> {
+    let file = File::open(path)?;
+    count.fetch_add(file.metadata()?.len(), std::sync::atomic::Ordering::Relaxed);
+    crate::columns::Rows::new(file, at).map(|rows| Opened::Parquet(Box::new(rows)))
 }
 
 fn by_extension(path: &Path) -> Option<InputForm> {

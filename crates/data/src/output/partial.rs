@@ -1,9 +1,13 @@
 //! A file under construction, or standard output.
 
 use std::fs::{File, OpenOptions};
+#[cfg(feature = "parquet")]
+use std::io::BufWriter;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "parquet")]
+use crate::columns::Columns;
 use crate::error::DataError;
 
 /// A destination that receives the bytes of batches in their order.
@@ -89,6 +93,41 @@ impl Partial {
             std::fs::rename(&file.path, &file.target)
         };
         renamed().map_err(DataError::write(&file.target))
+    }
+
+    /// Replaces the lines of the file by columns, and gives it its name.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn finish_as_columns(
+        self,
+        columns: &Columns,
+        threads: usize,
+        progress: impl FnMut(u64),
+    ) -> Result<(), DataError> {
+        let Self::File(lines) = self else {
+            return Ok(());
+        };
+        let failed = || DataError::write(&lines.target);
+        let path = with_suffix(&lines.target, ".columns");
+        let file = File::create(&path).map_err(failed())?;
+        let buffered = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(failed())?);
+        crate::columns::write(
+            &lines.path,
+            columns,
+            buffered,
+            &lines.target,
+            threads,
+            progress,
+        )?;
+        let file = PartialFile {
+            target: lines.target,
+            path,
+            file,
+            length: 0,
+        };
+        Self::File(file).finish()?;
+        // It is found by the next run, if it cannot be removed.
+        drop(std::fs::remove_file(lines.path));
+        Ok(())
     }
 
     /// Removes the file.

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::partial::with_suffix;
 use crate::batch::Position;
+use crate::columns::Columns;
 use crate::error::DataError;
 use crate::tally::Tally;
 
@@ -30,6 +31,8 @@ pub(crate) struct Saved {
     pub(crate) quarantine: u64,
     /// The counts up to the position.
     pub(crate) tally: Tally,
+    /// The columns up to the position, if the output has columns.
+    pub(crate) columns: Columns,
 }
 
 /// The file with the progress of a run.
@@ -87,6 +90,7 @@ impl ProgressFile {
         next: Position,
         (output, quarantine): (u64, u64),
         tally: &Tally,
+        columns: &Columns,
     ) -> Result<(), DataError> {
         let saved = Saved {
             version: VERSION,
@@ -95,6 +99,7 @@ impl ProgressFile {
             output,
             quarantine,
             tally: tally.clone(),
+            columns: columns.clone(),
         };
         let replaced = || -> io::Result<()> {
             let new = with_suffix(&self.path, ".new");

@@ -38,6 +38,7 @@ pub(super) fn run(
     let tally = run.each(work, |event| match event {
         Event::Resumed { rows } => report::resumed(rows),
         Event::Refused { row, refusal } => refused.print(&names, row, refusal),
+        Event::Columns { .. } => {}
         Event::Batch { .. } => progress.set(read.load(Ordering::Relaxed)),
     });
     drop(progress);

@@ -1,36 +1,39 @@
-//! Compression of outputs.
+//! Forms of outputs: lines, compressed lines, columns.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use flate2::write::GzEncoder;
 
-/// The compression of an output of lines.
+/// The form of an output.
 ///
-/// Every batch is a member (gzip) or a frame (zstd) of its own: batches are compressed in several
+/// Of compressed lines, every batch is a member (gzip) or a frame (zstd) of its own: batches are compressed in several
 /// threads, and a resumed run gives the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// Plain text.
+pub enum OutputForm {
+    /// Lines of plain text.
     #[default]
-    None,
-    /// Gzip, level 6.
+    Lines,
+    /// Lines in gzip, level 6.
     Gzip,
-    /// Zstandard, level 3.
+    /// Lines in Zstandard, level 3.
     Zstd,
+    /// Parquet, with Zstandard of level 3 in it.
+    Parquet,
 }
 
-impl Compression {
-    /// Returns the compression that the extension of a file names.
+impl OutputForm {
+    /// Returns the form that the extension of a file names.
     pub fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
-            _ => Self::None,
+            Some("parquet") => Self::Parquet,
+            _ => Self::Lines,
         }
     }
 
-    /// Compresses the text of a batch. The empty text gives no bytes.
+    /// Compresses the text of a batch. The empty text gives no bytes; columns are built later.
     ///
     /// # Errors
     /// Returns the error of the compressor, such as missing memory.
@@ -39,7 +42,7 @@ impl Compression {
             return Ok(text);
         }
         match self {
-            Self::None => Ok(text),
+            Self::Lines | Self::Parquet => Ok(text),
             Self::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
                 encoder.write_all(&text)?;
