@@ -17,6 +17,7 @@ mod language;
 mod memory;
 mod progress;
 mod rewrite;
+mod sarif;
 mod setup;
 mod table;
 mod telemetry;

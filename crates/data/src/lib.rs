@@ -16,6 +16,7 @@ mod columns;
 pub mod contamination;
 pub mod duplicates;
 mod error;
+pub mod examine;
 mod hash;
 mod in_order;
 mod input;

@@ -215,6 +215,8 @@ codes! {
     // Training data.
     /// No token of a row would be trained.
     DataMaskEmpty = "E-DATA-MASK-EMPTY",
+    /// A row ends without an answer of the assistant.
+    DataNoAnswer = "data-no-answer",
     /// The last trained message of a row has no trained stop token.
     DataStopUntrained = "E-DATA-STOP-UNTRAINED",
     /// A row has content that the rendered form cannot hold.

@@ -54,6 +54,7 @@ impl DiagnosticCode {
             Self::InvalidToolDeclaration => "The description of a tool could not be understood.",
 
             Self::DataMaskEmpty
+            | Self::DataNoAnswer
             | Self::DataStopUntrained
             | Self::DataMaskContent
             | Self::DataMaskMark

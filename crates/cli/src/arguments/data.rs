@@ -1,5 +1,7 @@
 //! The command line of `logue data`.
 
+mod check;
+mod from_sessions;
 mod selection;
 
 use std::num::NonZeroUsize;
@@ -10,6 +12,8 @@ use clap::{Args, Subcommand};
 use crate::arguments::{DataMaskArgs, LossArgs};
 use crate::conversion::form::Form;
 
+pub(crate) use check::{DataCheckArgs, DataExamineArgs, DataStatsArgs};
+pub(crate) use from_sessions::{DataFromSessionsArgs, SessionRows};
 pub(crate) use selection::{DecontaminateArgs, DedupArgs, SampleArgs, SplitArgs};
 
 #[derive(Debug, Subcommand)]
@@ -20,6 +24,9 @@ pub(crate) enum DataCommand {
     Decontaminate(DecontaminateArgs),
     Split(SplitArgs),
     Sample(SampleArgs),
+    Check(DataCheckArgs),
+    Stats(DataStatsArgs),
+    FromSessions(DataFromSessionsArgs),
 }
 
 /// The files of a command on data sets.

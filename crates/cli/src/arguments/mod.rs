@@ -40,7 +40,9 @@ pub(crate) use ask::AskArgs;
 pub(crate) use check::{CheckArgs, DenyLevel, FindingFormat};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use data::{
-    DataCommand, DataConvertArgs, DataFileArgs, DecontaminateArgs, DedupArgs, SampleArgs, SplitArgs,
+    DataCheckArgs, DataCommand, DataConvertArgs, DataExamineArgs, DataFileArgs,
+    DataFromSessionsArgs, DataStatsArgs, DecontaminateArgs, DedupArgs, SampleArgs, SessionRows,
+    SplitArgs,
 };
 pub(crate) use data_mask::{DataMaskArgs, MaskTarget};
 pub(crate) use debug::{DebugCommand, FramesArgs, TreeArgs};

@@ -21,13 +21,22 @@ fn commands() -> Vec<String> {
     commands
 }
 
+/// Returns the words of a command by the name of its page.
+///
+/// The name joins them with the hyphen that one command has itself.
+fn words(command: &str) -> Vec<String> {
+    let one = command.replace("from-sessions", "from_sessions");
+    let words = one.split('-').skip(1);
+    words.map(|word| word.replace('_', "-")).collect()
+}
+
 #[test]
 fn every_command_has_help() {
     let folder = folder(&[]);
     let commands = commands();
     assert!(commands.len() > 30, "{commands:?}");
     for command in commands {
-        let words = ["help"].into_iter().chain(command.split('-').skip(1));
+        let words = std::iter::once("help".to_owned()).chain(words(&command));
         let ran = run(folder.path(), words);
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{command}");
         assert_snapshot!(command, ran.stdout);
@@ -40,7 +49,7 @@ fn the_help_of_every_command_fits_a_terminal_and_has_an_example() {
     let mut faults = String::new();
     for command in commands() {
         let [ran, long] = ["-h", "--help"].map(|flag| {
-            let words = command.split('-').skip(1).chain([flag]);
+            let words = words(&command).into_iter().chain([flag.to_owned()]);
             let output = logue(folder.path())
                 .env("COLUMNS", "80")
                 .args(words)
@@ -75,7 +84,8 @@ fn the_full_help_and_the_manual_page_lose_nothing() {
     let folder = folder(&[]);
     assert_eq!(run(folder.path(), ["man", "."]).status, 0);
     for command in commands() {
-        let words: Vec<&str> = command.split('-').skip(1).collect();
+        let words = words(&command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let page = |words: &[&str]| run(folder.path(), words.iter().copied()).stdout;
         let short = page(&[&words[..], &["-h"]].concat());
         let full = page(&[&["help"], &words[..]].concat());

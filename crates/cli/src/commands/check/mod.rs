@@ -6,7 +6,6 @@
 mod annotation;
 mod calls;
 mod files;
-mod sarif;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -30,7 +29,6 @@ use crate::commands::check::files::{
     AgentPrompt, agents_of, confined_reading, folders as read_folders, invalid_schema,
     unreadable_references,
 };
-use crate::commands::check::sarif::Sarif;
 use crate::conversion::chatmd::payloads::Payloads;
 use crate::conversion::form::{DocumentForm, Form};
 use crate::conversion::rows::read_rows;
@@ -39,6 +37,7 @@ use crate::exit::{CliError, Exit};
 use crate::files::{file_world_with, find_files, folder_of};
 use crate::language::Language;
 use crate::progress::Progress;
+use crate::sarif::Sarif;
 use crate::setup::evaluation::base_of;
 use crate::setup::settings::Settings;
 use crate::terminal::{ignore_broken_pipe, print, print_error, report_style};

@@ -1,9 +1,13 @@
 //! `logue data`: converts, masks, checks, deduplicates, splits and samples data sets.
 
+mod check;
 mod convert;
 mod decontaminate;
 mod dedup;
+mod examine;
+mod from_sessions;
 mod mask;
+mod page;
 mod report;
 mod run;
 mod sample;
@@ -20,5 +24,8 @@ pub(crate) fn data(command: &DataCommand) -> Result<Exit, CliError> {
         DataCommand::Decontaminate(arguments) => decontaminate::decontaminate(arguments),
         DataCommand::Split(arguments) => split::split(arguments),
         DataCommand::Sample(arguments) => sample::sample(arguments),
+        DataCommand::Check(arguments) => check::check(arguments),
+        DataCommand::Stats(arguments) => check::stats(arguments),
+        DataCommand::FromSessions(arguments) => from_sessions::from_sessions(arguments),
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn summary(
 }
 
 /// Returns the place and text of the first finding of a kind.
-fn first(names: &[PathBuf], count: &Count) -> String {
+pub(super) fn first(names: &[PathBuf], count: &Count) -> String {
     count
         .first
         .as_ref()
@@ -105,7 +105,11 @@ fn first(names: &[PathBuf], count: &Count) -> String {
         })
 }
 
-fn counts_to_json(names: &[PathBuf], counts: &BTreeMap<String, Count>, key: &str) -> Value {
+pub(super) fn counts_to_json(
+    names: &[PathBuf],
+    counts: &BTreeMap<String, Count>,
+    key: &str,
+) -> Value {
     let one = |(name, count): (&String, &Count)| {
         let first = count.first.as_ref().map(|(place, text)| {
             json!({

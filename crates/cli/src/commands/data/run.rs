@@ -82,6 +82,12 @@ pub(super) fn require_files(names: &[PathBuf], times: &str) -> Result<(), CliErr
     }
 }
 
+/// Returns the number of threads that work on rows.
+pub(super) fn threads(jobs: Option<NonZeroUsize>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    jobs.map_or_else(all, NonZeroUsize::get)
+}
+
 /// Returns the file beside an output with this suffix, unless another one is named.
 pub(super) fn beside(
     named: Option<&PathBuf>,

@@ -15,14 +15,14 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// A SARIF log that collects findings until [`Self::log`] renders it.
 #[derive(Debug, Default)]
-pub(super) struct Sarif {
+pub(crate) struct Sarif {
     rules: Vec<DiagnosticCode>,
     results: Vec<Value>,
 }
 
 impl Sarif {
     /// Adds a finding of the file at `path`; `None` is standard input.
-    pub(super) fn add(&mut self, path: Option<&Path>, source: &Source<'_>, found: &Diagnostic) {
+    pub(crate) fn add(&mut self, path: Option<&Path>, source: &Source<'_>, found: &Diagnostic) {
         let known = self.rules.iter().position(|rule| *rule == found.code);
         let rule = known.unwrap_or_else(|| {
             self.rules.push(found.code);
@@ -52,7 +52,7 @@ impl Sarif {
     }
 
     /// Returns the log. `complete` is `true` if every file could be read.
-    pub(super) fn log(self, complete: bool) -> Value {
+    pub(crate) fn log(self, complete: bool) -> Value {
         let rules = self.rules.into_iter().map(|code| {
             json!({
                 "id": code.as_str(),
