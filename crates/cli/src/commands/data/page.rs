@@ -9,7 +9,7 @@ use crate::commands::data::report::{file_name, first};
 /// The bars of a plot.
 const BARS: u64 = 40;
 /// The size of a plot in pixels.
-const SIZE: (u64, u64) = (560, 160);
+const SIZE: (u64, u64) = (520, 160);
 /// The names that a list shows.
 const SHOWN: usize = 25;
 
@@ -57,7 +57,8 @@ pub(super) fn page(examination: &Examination) -> String {
     html.push_str("</div>\n");
     html.push_str(&findings(examination));
     html.push_str("<div class=\"cards\">\n");
-    for (name, histogram) in distributions(examination) {
+    let is_drawn = |(_, histogram): &(&str, &Histogram)| histogram.max() > 0;
+    for (name, histogram) in distributions(examination).into_iter().filter(is_drawn) {
         html.push_str(&plot(name, histogram));
     }
     html.push_str("</div>\n<div class=\"cards\">\n");
