@@ -20,7 +20,7 @@ pub(crate) const KEPT_OF_LONG_ROW: usize = 256;
 /// The borders of batches depend only on the content of the file, never on the timing or the
 /// number of threads.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct RowBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rows: Vec<BatchRow>,
     /// The position after the last row.
@@ -51,7 +51,7 @@ pub struct Position {
     pub is_in_array: bool,
 }
 
-impl Batch {
+impl RowBatch {
     /// Returns the rows, in their order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         self.rows.iter().map(|row| Row {
@@ -60,7 +60,7 @@ impl Batch {
         })
     }
 
-    /// Returns whether the row with this number in the batch is incomplete, since it is too long.
+    /// Returns whether the row with this number in the batch is too long.
     pub fn is_too_long(&self, row: usize) -> bool {
         self.rows.get(row).is_some_and(|row| row.is_too_long)
     }

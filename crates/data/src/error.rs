@@ -17,13 +17,13 @@ pub enum DataError {
         /// The cause.
         error: io::Error,
     },
-    /// The structure of a JSON or Parquet file is invalid, so that no further row can be found.
+    /// The structure of a JSON file is invalid; no further row can be found.
     Structure {
         /// The file; `-` is standard input.
         path: PathBuf,
         /// The line of the error, from 1; 0 if the format has no lines.
         line: u64,
-        /// The column of the error in bytes, from 1; 0 if the format has no lines.
+        /// The column of the error in bytes, from 1; 0 without lines.
         column: u64,
         /// The error.
         message: String,

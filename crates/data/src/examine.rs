@@ -13,7 +13,7 @@ mod measures;
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, Projected};
-use openchatml::scan::{ScanFormat, TokenScanner};
+use openchatml::scan::{ScanFormat, TokenFamily, TokenHit, TokenScanner};
 use openchatml::{FrameBuf, FrameRole, LossSeverity};
 
 use crate::hash;
@@ -24,7 +24,7 @@ use crate::words::fold;
 pub use histogram::{Bar, Histogram};
 pub use measures::{Measures, RowMeasures};
 
-/// The most findings of a row that are kept; the others are counted in the last one.
+/// The most findings of a row; the others are counted in the last one.
 const MAX_FINDINGS: usize = 100;
 
 /// The result for a row.
@@ -162,8 +162,8 @@ fn control_tokens(row: &[u8]) -> Vec<Diagnostic> {
         return found;
     }
     let mut scan = TokenScanner::new(ScanFormat::Json);
-    let mut add = |hit: openchatml::scan::TokenHit| {
-        let families: Vec<&str> = hit.families.iter().map(|family| family.name()).collect();
+    let mut add = |hit: TokenHit| {
+        let families: Vec<&str> = hit.families.iter().map(TokenFamily::name).collect();
         let message = format!(
             "a message contains the control token `{}` ({})",
             hit.token,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::batch::{Batch, Position};
+use crate::batch::{Position, RowBatch};
 use crate::error::DataError;
 
 /// The form of an input after decompression.
@@ -51,7 +51,7 @@ impl Inputs {
         }
     }
 
-    /// Continues at a position that [`Batch`]es of the same files had.
+    /// Continues at a position that [`RowBatch`]es of the same files had.
     #[must_use]
     pub fn starting_at(mut self, position: Position) -> Self {
         self.next = position;
@@ -63,7 +63,7 @@ impl Inputs {
         &self.files
     }
 
-    /// Returns the bytes of the files as stored; `None` if one is not a regular file.
+    /// Returns the size of all files; `None` if one is not a regular file.
     pub fn size(&self) -> Option<u64> {
         let size = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok();
@@ -83,7 +83,7 @@ impl Inputs {
     /// # Errors
     /// Returns [`DataError`] if a file cannot be read, or if its structure is broken. No further
     /// batch follows.
-    pub fn batch(&mut self) -> Option<Result<Batch, DataError>> {
+    pub fn batch(&mut self) -> Option<Result<RowBatch, DataError>> {
         loop {
             let file = usize::try_from(self.next.file).ok()?;
             let path = self.files.get(file)?;

@@ -35,7 +35,7 @@ mod template;
 mod tokenizer;
 mod words;
 
-pub use batch::{Batch, MAX_ROW_BYTES, Position};
+pub use batch::{MAX_ROW_BYTES, Position, RowBatch};
 pub use bpe::HfTokenizer;
 pub use error::DataError;
 pub use in_order::in_order;

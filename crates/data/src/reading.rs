@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::batch::Batch;
+use crate::batch::RowBatch;
 use crate::error::DataError;
 use crate::in_order::in_order;
 use crate::input::Inputs;
@@ -23,7 +23,7 @@ pub fn read_rows<R: Send + 'static>(
     work: impl Fn(Row<'_>) -> Result<R, Refusal> + Sync,
     mut take: impl FnMut(Place, Result<R, Refusal>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    let work = |batch: Result<Batch, DataError>| {
+    let work = |batch: Result<RowBatch, DataError>| {
         let batch = batch?;
         let one = |(number, row): (usize, Row<'_>)| {
             let result = if batch.is_too_long(number) {

@@ -20,7 +20,7 @@ pub struct Place {
     pub row: u64,
     /// The number of the file in the list of inputs, from 0.
     pub file: u32,
-    /// The line of the first byte, from 1; in Parquet, the number of the row in its file, from 1.
+    /// The line of the first byte, from 1; in Parquet, the row of the file.
     pub line: u64,
     /// The column of the first byte, from 1, in bytes.
     pub column: u64,

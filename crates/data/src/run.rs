@@ -8,7 +8,7 @@ use logue_source::{DiagnosticCode, Span};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::batch::{Batch, MAX_ROW_BYTES, Position};
+use crate::batch::{MAX_ROW_BYTES, Position, RowBatch};
 use crate::columns::Columns;
 use crate::error::DataError;
 use crate::in_order::in_order;
@@ -93,7 +93,7 @@ pub enum Event<'e> {
 
 /// The result of a batch.
 struct Done {
-    batch: Batch,
+    batch: RowBatch,
     output: std::io::Result<Vec<u8>>,
     columns: Columns,
     refused: Vec<(usize, Refusal)>,
@@ -101,7 +101,7 @@ struct Done {
 }
 
 impl Run {
-    /// Works on every row in several threads, and writes the output in the order of the rows.
+    /// Works on every row in several threads, and writes the output in order.
     ///
     /// `work` appends the output of a row, or refuses it; a refused row leaves no output. The
     /// output and the quarantine do not depend on the number of threads, nor on earlier runs that
@@ -177,7 +177,7 @@ impl Run {
             }
             Ok(ControlFlow::Continue(()))
         };
-        let one = |batch: Result<Batch, DataError>| batch.map(|b| batch_done(b, &work, form));
+        let one = |batch: Result<RowBatch, DataError>| batch.map(|b| batch_done(b, &work, form));
         in_order(self.threads, move || inputs.batch(), one, take)?;
         #[cfg(feature = "parquet")]
         if form == OutputForm::Parquet {
@@ -210,7 +210,7 @@ impl Run {
         Ok(tally)
     }
 
-    /// Returns whether the files of an interrupted run have at least the lengths that it recorded.
+    /// Returns whether the files of an interrupted run have the recorded lengths.
     fn fits(&self, saved: &Saved) -> bool {
         let has = |path: &PathBuf, length| Partial::existing(path).is_some_and(|is| is >= length);
         let quarantine = &self.quarantine;
@@ -232,7 +232,7 @@ fn synced(output: &Partial, quarantine: Option<&Partial>) -> Result<(u64, u64), 
 }
 
 fn batch_done(
-    batch: Batch,
+    batch: RowBatch,
     work: &(impl Fn(Row<'_>, &mut RowOutput<'_>) -> Result<(), Refusal> + Sync),
     form: OutputForm,
 ) -> Done {

@@ -17,7 +17,7 @@ pub struct Tally {
     pub written: u64,
     /// The rows that were refused, by code.
     pub refused: BTreeMap<String, Count>,
-    /// What was lost or found in the rows that were written, by name.
+    /// The losses and findings in the rows that were written, by name.
     pub found: BTreeMap<String, Count>,
 }
 

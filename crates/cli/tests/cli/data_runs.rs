@@ -36,6 +36,10 @@ fn read(folder: &Path, name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+fn lines(text: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', text).count()
+}
+
 #[test]
 fn the_output_has_the_order_of_the_input_for_any_number_of_threads() {
     let folder = folder(&[("in.jsonl", &rows(8_000, &[3, 77]))]);
@@ -245,13 +249,16 @@ fn a_killed_run_continues_with_the_same_bytes() {
         assert!(one == other, "{suffix}");
     }
     let counts = "90000 rows read, 89910 written, 90 refused";
-    let lines = |text: &str| {
+    let summaries = |text: &str| {
         text.lines()
             .filter(|line| line.contains(" rows read, "))
             .count()
     };
     assert_eq!(
-        (lines(&ran.stderr), ran.stderr.contains("90000 rows read")),
+        (
+            summaries(&ran.stderr),
+            ran.stderr.contains("90000 rows read")
+        ),
         (1, true),
         "{counts}: {}",
         ran.stderr
@@ -290,25 +297,13 @@ fn a_changed_input_or_option_begins_again() {
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(!ran.stderr.contains("continuing"), "{}", ran.stderr);
-    assert_eq!(
-        read(folder.path(), "out.jsonl")
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count(),
-        90_000
-    );
+    assert_eq!(lines(&read(folder.path(), "out.jsonl")), 90_000);
     fs::remove_file(folder.path().join("out.jsonl")).unwrap();
     interrupt();
     fs::write(folder.path().join("in.jsonl"), rows(1_000, &[])).unwrap();
     let ran = run(folder.path(), CONVERT.into_iter().chain(["out.jsonl"]));
     assert!(!ran.stderr.contains("continuing"), "{}", ran.stderr);
-    assert_eq!(
-        read(folder.path(), "out.jsonl")
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count(),
-        1_000
-    );
+    assert_eq!(lines(&read(folder.path(), "out.jsonl")), 1_000);
 }
 
 #[test]

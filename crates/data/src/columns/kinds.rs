@@ -118,8 +118,8 @@ impl<'de> Deserialize<'de> for Observed {
 
 struct OfValue;
 
-const fn one<E>(scalar: Scalar) -> Result<Observed, E> {
-    Ok(Observed(Kind::One(scalar)))
+const fn one(scalar: Scalar) -> Observed {
+    Observed(Kind::One(scalar))
 }
 
 impl<'de> Visitor<'de> for OfValue {
@@ -130,36 +130,36 @@ impl<'de> Visitor<'de> for OfValue {
     }
 
     fn visit_unit<E>(self) -> Result<Observed, E> {
-        one(Scalar::Null)
+        Ok(one(Scalar::Null))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Observed, E> {
-        one(Scalar::Bool)
+        Ok(one(Scalar::Bool))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Observed, E> {
-        one(if i32::try_from(value).is_ok() {
+        Ok(one(if i32::try_from(value).is_ok() {
             Scalar::Int32
         } else {
             Scalar::Int64
-        })
+        }))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Observed, E> {
         match i64::try_from(value) {
-            Ok(value) if i32::try_from(value).is_ok() => one(Scalar::Int32),
-            Ok(_) => one(Scalar::Int64),
+            Ok(value) if i32::try_from(value).is_ok() => Ok(one(Scalar::Int32)),
+            Ok(_) => Ok(one(Scalar::Int64)),
             // No integer type of the columns holds it.
-            Err(_) => one(Scalar::Json),
+            Err(_) => Ok(one(Scalar::Json)),
         }
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Observed, E> {
-        one(Scalar::Float64)
+        Ok(one(Scalar::Float64))
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Observed, E> {
-        one(Scalar::Text)
+        Ok(one(Scalar::Text))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Observed, A::Error> {
@@ -179,7 +179,7 @@ impl<'de> Visitor<'de> for OfValue {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Observed, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        one(Scalar::Json)
+        Ok(one(Scalar::Json))
     }
 }
 

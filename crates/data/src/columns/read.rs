@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 
-use crate::batch::{Batch, BatchRow, Position};
+use crate::batch::{BatchRow, Position, RowBatch};
 use crate::row::Place;
 
 /// The rows of a batch.
@@ -67,7 +67,7 @@ impl Rows {
     }
 
     /// Returns the next batch; `None` at the end.
-    pub(crate) fn batch(&mut self) -> io::Result<Option<Batch>> {
+    pub(crate) fn batch(&mut self) -> io::Result<Option<RowBatch>> {
         loop {
             let Some(rows) = self.read.next().transpose().map_err(io::Error::other)? else {
                 return Ok(None);
@@ -78,8 +78,8 @@ impl Rows {
         }
     }
 
-    fn lines(&mut self, rows: &RecordBatch) -> io::Result<Batch> {
-        let mut batch = Batch::default();
+    fn lines(&mut self, rows: &RecordBatch) -> io::Result<RowBatch> {
+        let mut batch = RowBatch::default();
         for row in 0..rows.num_rows() {
             let start = batch.bytes.len();
             batch.bytes.push(b'{');

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 
 use super::encode::{Values, schema};
 use super::kinds::Columns;
-use crate::batch::{Batch, Position};
+use crate::batch::{Position, RowBatch};
 use crate::error::DataError;
 use crate::in_order::in_order;
 use crate::input::Lines;
@@ -31,8 +31,9 @@ const GROUP_BYTES: usize = 8 << 20;
 /// The level of compression.
 const LEVEL: i32 = 3;
 
-/// Writes the rows of a file of JSON lines as Parquet; `columns` are those of all its rows.
+/// Writes the rows of a file of JSON lines as Parquet.
 ///
+/// `columns` are those of all its rows.
 /// Groups of rows are encoded in several threads and written in order, so that the bytes depend
 /// only on the rows.
 pub(crate) fn write(
@@ -69,7 +70,7 @@ pub(crate) fn write(
         move || groups.next(),
         |group| {
             let group = group.map_err(DataError::read(rows))?;
-            let bytes: usize = group.iter().map(Batch::len).sum();
+            let bytes: usize = group.iter().map(RowBatch::len).sum();
             let chunks = encoder.encode(&group).map_err(DataError::write(target))?;
             Ok::<_, DataError>((bytes as u64, chunks))
         },
@@ -103,7 +104,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn next(&mut self) -> Option<io::Result<Vec<Batch>>> {
+    fn next(&mut self) -> Option<io::Result<Vec<RowBatch>>> {
         if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
@@ -135,9 +136,9 @@ struct Encoder<'e> {
 
 impl Encoder<'_> {
     /// Encodes a group of rows, column by column.
-    fn encode(&self, group: &[Batch]) -> io::Result<Vec<ArrowColumnChunk>> {
+    fn encode(&self, group: &[RowBatch]) -> io::Result<Vec<ArrowColumnChunk>> {
         let mut values: Vec<Values> = self.columns.0.iter().map(Values::new).collect();
-        for row in group.iter().flat_map(Batch::rows) {
+        for row in group.iter().flat_map(RowBatch::rows) {
             let members: HashMap<String, &RawValue> = serde_json::from_slice(row.bytes)?;
             for (column, values) in self.columns.0.iter().zip(&mut values) {
                 values.append(members.get(&column.name).copied())?;

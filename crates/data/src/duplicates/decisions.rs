@@ -67,7 +67,7 @@ impl DuplicateCandidates {
                     let side = if found.is_limited {
                         Side::Both
                     } else {
-                        Side::Batch
+                        Side::RowBatch
                     };
                     let among = self.compare(row, start, side, &kept)?;
                     found.kept = among.kept;
@@ -136,7 +136,7 @@ impl DuplicateCandidates {
             let mut next = get(band, row);
             let mut steps = 0;
             while next != NONE {
-                if side == Side::Batch && next < start {
+                if side == Side::RowBatch && next < start {
                     break;
                 }
                 if steps == MOST_IN_BAND {
@@ -238,7 +238,7 @@ enum Side {
     /// Those before its batch.
     Before,
     /// Those of its batch, which are decided.
-    Batch,
+    RowBatch,
     Both,
 }
 

@@ -67,7 +67,9 @@ impl Histogram {
         self.max
     }
 
-    /// Returns the number that `percent` of the numbers do not exceed, to 3 %; 0 without numbers.
+    /// Returns the number that `percent` of the numbers do not exceed, to 3 %.
+    ///
+    /// It is 0 without numbers.
     pub fn percentile(&self, percent: u64) -> u64 {
         let rank = (self.count() * percent).div_ceil(100);
         let mut seen = 0;

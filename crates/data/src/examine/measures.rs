@@ -27,7 +27,7 @@ pub struct RowMeasures {
     pub calls: BTreeMap<String, u64>,
     /// The declared tools.
     pub tools: u64,
-    /// What reading the row lost, by severity and kind.
+    /// The losses of reading the row, by severity and kind.
     pub losses: BTreeMap<String, u64>,
 }
 
@@ -87,7 +87,7 @@ pub struct Measures {
     pub calls_of_row: Histogram,
     /// The tools that a row declares.
     pub tools: Histogram,
-    /// What reading the rows lost, by severity and kind.
+    /// The losses of reading the rows, by severity and kind.
     pub losses: BTreeMap<String, u64>,
 }
 

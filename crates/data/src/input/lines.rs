@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::batch::{BATCH_BYTES, Batch, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position};
+use crate::batch::{BATCH_BYTES, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position, RowBatch};
 use crate::row::Place;
 
 /// A reader of batches of lines.
@@ -26,7 +26,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next batch that has rows; `None` at the end.
-    pub(crate) fn batch(&mut self) -> io::Result<Option<Batch>> {
+    pub(crate) fn batch(&mut self) -> io::Result<Option<RowBatch>> {
         while !(self.is_over && self.rest.is_empty()) {
             let batch = self.one()?;
             if !batch.is_empty() {
@@ -37,7 +37,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Reads whole lines of at most [`BATCH_BYTES`], or one longer line.
-    fn one(&mut self) -> io::Result<Batch> {
+    fn one(&mut self) -> io::Result<RowBatch> {
         let mut bytes = Vec::with_capacity(BATCH_BYTES.max(self.rest.len()));
         bytes.append(&mut self.rest);
         self.fill(&mut bytes, BATCH_BYTES)?;
@@ -90,7 +90,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Finds the rows of a batch, and advances the position.
-    fn split(&mut self, bytes: Vec<u8>, skipped: u64) -> Batch {
+    fn split(&mut self, bytes: Vec<u8>, skipped: u64) -> RowBatch {
         let mut rows = Vec::new();
         let mut start = 0;
         let ends = memchr::memchr_iter(b'\n', &bytes).chain([bytes.len()]);
@@ -121,7 +121,7 @@ impl<R: Read> Lines<R> {
             start = end + 1;
         }
         self.next.offset += bytes.len() as u64 + skipped;
-        Batch {
+        RowBatch {
             bytes,
             rows,
             end: self.next,
@@ -135,9 +135,9 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 #[cfg(test)]
 mod tests {
     use super::Lines;
-    use crate::batch::{BATCH_BYTES, Batch, MAX_ROW_BYTES, Position};
+    use crate::batch::{BATCH_BYTES, MAX_ROW_BYTES, Position, RowBatch};
 
-    fn batches(text: &[u8]) -> Vec<Batch> {
+    fn batches(text: &[u8]) -> Vec<RowBatch> {
         let mut lines = Lines::new(text, Position::default());
         std::iter::from_fn(|| lines.batch().unwrap()).collect()
     }

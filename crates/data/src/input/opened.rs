@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 use super::lines::{BOM, Lines};
 use super::values::{Failure, Values};
 use super::{Counted, InputForm, extension};
-use crate::batch::{Batch, Position};
+use crate::batch::{Position, RowBatch};
 use crate::error::DataError;
 
 type Stream = Box<dyn Read + Send>;
@@ -25,7 +25,7 @@ pub(super) enum Opened {
 }
 
 impl Opened {
-    pub(super) fn batch(&mut self, path: &Path) -> Result<Option<Batch>, DataError> {
+    pub(super) fn batch(&mut self, path: &Path) -> Result<Option<RowBatch>, DataError> {
         match self {
             Self::Lines(lines) => lines.batch().map_err(DataError::read(path)),
             #[cfg(feature = "parquet")]
@@ -60,7 +60,7 @@ pub(super) fn open(
     let stream = decompressed(path, at.offset, count).map_err(DataError::read(path))?;
     let (form, stream) = match form.or_else(|| by_extension(path)) {
         Some(form) => (form, stream),
-        // The position tells it only together with the beginning of the file.
+        // The form is recognized at the beginning of the file.
         None if at.offset > 0 => {
             let start = decompressed(path, 0, &Arc::default()).map_err(DataError::read(path))?;
             let (form, _) = by_content(start).map_err(DataError::read(path))?;
@@ -102,10 +102,10 @@ fn by_extension(path: &Path) -> Option<InputForm> {
     }
 }
 
-/// The bytes that are looked at to find the form of an input without a known extension.
+/// The bytes by which the form of an input without a known extension is recognized.
 const LOOKED_AT: u64 = 1 << 20;
 
-/// Recognizes JSON lines by a first line that is one complete value, and not the begin of an array.
+/// Recognizes JSON lines by a first line that is one complete object.
 fn by_content(mut stream: Stream) -> io::Result<(InputForm, Stream)> {
     let mut start = Vec::new();
     (&mut stream).take(LOOKED_AT).read_to_end(&mut start)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::lines::BOM;
-use crate::batch::{BATCH_BYTES, Batch, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position};
+use crate::batch::{BATCH_BYTES, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position, RowBatch};
 use crate::row::Place;
 
 /// The bytes that are read at a time.
@@ -58,7 +58,7 @@ impl<R: Read> Values<R> {
     }
 
     /// Returns the next batch that has rows; `None` at the end.
-    pub(super) fn batch(&mut self) -> Result<Option<Batch>, Failure> {
+    pub(super) fn batch(&mut self) -> Result<Option<RowBatch>, Failure> {
         // The bytes before `at` belong to the last batch.
         let done = self.at;
         self.bytes.drain(..done);
@@ -75,7 +75,7 @@ impl<R: Read> Values<R> {
         if rows.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Batch {
+        Ok(Some(RowBatch {
             bytes: self.bytes.get(..self.at).unwrap_or_default().to_vec(),
             rows,
             end: self.next,
@@ -241,7 +241,7 @@ const fn is_end_of_scalar(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Failure, Values};
-    use crate::batch::{Batch, MAX_ROW_BYTES, Position};
+    use crate::batch::{MAX_ROW_BYTES, Position, RowBatch};
 
     type Rows = Vec<(String, u64, u64)>;
 
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    fn of(batch: &Batch) -> Rows {
+    fn of(batch: &RowBatch) -> Rows {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let row = |row: crate::Row<'_>| (text(row.bytes), row.place.line, row.place.column);
         batch.rows().map(row).collect()

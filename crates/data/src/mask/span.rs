@@ -234,7 +234,7 @@ impl Rendered {
         });
     }
 
-    /// Adds a span that is not empty, joined to the last one if it continues it.
+    /// Adds a span that is not empty, joined to the last one where possible.
     pub(super) fn span(&mut self, span: MaskSpan) {
         if span.start >= span.end {
             return;

@@ -67,13 +67,9 @@ impl ProgressFile {
             add(&metadata.len().to_le_bytes());
             add(&since.as_nanos().to_le_bytes());
         }
-        let run = hash
-            .finalize()
-            .into_iter()
-            .map(|byte| format!("{byte:02x}"));
         Some(Self {
             path: with_suffix(&target, ".progress"),
-            run: run.collect(),
+            run: format!("{:x}", hash.finalize()),
         })
     }
 

@@ -6,6 +6,7 @@ use openchatml::{Loss, LossKind, LossSeverity};
 
 use crate::arguments::DataConvertArgs;
 use crate::commands::data::run::run;
+use crate::conversion::form::Form;
 use crate::conversion::loss_policy::severity_name;
 use crate::conversion::writer::{self, Converted, Writer};
 use crate::exit::{CliError, Exit};
@@ -20,7 +21,7 @@ pub(crate) fn convert(arguments: &DataConvertArgs) -> Result<Exit, CliError> {
     let writer = writer.for_lines(false);
     let command = format!(
         "convert {:?} {} {:?} {}",
-        arguments.from.map(|form| form.as_str()),
+        arguments.from.map(Form::as_str),
         arguments.to.as_str(),
         arguments.losses.strict.map(LossSeverity::as_str),
         arguments.keep_reasoning,

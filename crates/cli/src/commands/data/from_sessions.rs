@@ -5,7 +5,7 @@ mod pairs;
 mod row;
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, IntoInnerError, Write as _};
 
 use logue_agent::{AuditRecord, Redaction, is_pending};
 use logue_harness::store::{SessionFilter, SessionInfo, SharedStore};
@@ -63,7 +63,7 @@ pub(crate) fn from_sessions(arguments: &DataFromSessionsArgs) -> Result<Exit, Cl
     })
 }
 
-/// Writes one row for each session, and returns the number of sessions that could not be read.
+/// Writes one row for each session, and returns the number of unreadable sessions.
 async fn conversations(
     store: &SharedStore,
     arguments: &DataFromSessionsArgs,
@@ -88,7 +88,7 @@ async fn conversations(
     Ok(skipped)
 }
 
-/// Writes the pairs of edited calls and of branches, and returns the number of unreadable sessions.
+/// Writes the pairs of edits and branches, and returns the number of unreadable sessions.
 async fn preference(
     store: &SharedStore,
     arguments: &DataFromSessionsArgs,
@@ -209,7 +209,7 @@ impl Rows {
 
     fn finish(self) -> Result<(), CliError> {
         if let Some((file, name)) = self.file {
-            let synced = file.into_inner().map_err(|error| error.into_error());
+            let synced = file.into_inner().map_err(IntoInnerError::into_error);
             let synced = synced.and_then(|file| file.sync_all());
             synced.map_err(|error| cannot_write(&name, &error))?;
         }

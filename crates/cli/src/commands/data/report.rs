@@ -11,7 +11,7 @@ use crate::counted::{amount, counted, counted_as};
 use crate::exit::CliError;
 use crate::terminal::{print, print_error, report_style, write_failed};
 
-/// The refusals of each code that are printed whole; all are in the quarantine and counted.
+/// The refusals of each code that are printed whole; all are counted.
 const SHOWN: u64 = 3;
 
 /// The refusals that were printed, by code.

@@ -1,4 +1,4 @@
-//! The run of a command over the rows of a data set, with its progress and report.
+//! The run of a command over rows, with its progress and report.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

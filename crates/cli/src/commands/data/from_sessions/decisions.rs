@@ -82,21 +82,18 @@ fn edited_arguments(call: &str, messages: &[ChatMessage]) -> Option<String> {
         message.role == Role::Tool && message.tool_call_id.as_deref() == Some(call)
     };
     let text = messages.iter().find(is_result)?.text();
-    let rest = match text.strip_prefix(REPLACED) {
-        Some(rest) => rest.to_owned(),
+    let rest = if let Some(rest) = text.strip_prefix(REPLACED) {
+        rest.to_owned()
+    } else {
         // The result of an envelope has the sentence as a member.
-        None => {
-            let envelope: Value = serde_json::from_str(&text).ok()?;
-            let notice = envelope.get("notice")?.as_str()?;
-            notice.strip_prefix(REPLACED)?.to_owned()
-        }
+        let envelope: Value = serde_json::from_str(&text).ok()?;
+        let notice = envelope.get("notice")?.as_str()?;
+        notice.strip_prefix(REPLACED)?.to_owned()
     };
     let mut values = serde_json::Deserializer::from_str(&rest).into_iter::<&RawValue>();
     Some(values.next()?.ok()?.get().to_owned())
 }
 
 fn hash(arguments: &str) -> String {
-    let digest = Sha256::digest(arguments.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{:x}", Sha256::digest(arguments.as_bytes()))
 }

@@ -70,11 +70,13 @@ pub(super) fn openai(
 /// Gives weight 0 to the messages whose every call a person denied.
 fn weigh(messages: &mut [Value], decisions: &[Decision]) {
     let is_denied = |call: &Value| {
-        let of_call = decisions
+        let mut of_call = decisions
             .iter()
             .filter(|decision| call["id"].as_str() == Some(decision.call.as_str()));
         // The last decision about a call counts.
-        of_call.last().is_some_and(|decision| !decision.is_allowed)
+        of_call
+            .next_back()
+            .is_some_and(|decision| !decision.is_allowed)
     };
     for message in messages {
         let Some(calls) = message.get("tool_calls").and_then(Value::as_array) else {
@@ -93,10 +95,7 @@ pub(super) fn hash(messages: &[ChatMessage]) -> String {
         hash.update(message.to_json().to_string().as_bytes());
         hash.update(b"\n");
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", hash.finalize())
 }
 
 /// Returns the end of the continuation that begins at `from`: the next message of a user.
