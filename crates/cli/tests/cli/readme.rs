@@ -21,6 +21,17 @@ const FILES: &[(&str, &str)] = &[
         "<config model=\"gpt-4o\"/>\n<tool name=\"status\" command=\"git status\"/>\n<user>Review it.</user>\n",
     ),
     ("p.md", "<config model=\"gpt-4o\"/>\n<user>Hello</user>\n"),
+    (
+        "train.jsonl",
+        concat!(
+            r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"}]}"#,
+            "\n",
+            r#"{"messages":[{"role":"user","content":"And?"},{"role":"assistant","content":"Yes."}]}"#,
+            "\n",
+            r#"{"messages":[{"role":"user","content":"So?"},{"role":"assistant","content":"No."}]}"#,
+            "\n",
+        ),
+    ),
     ("helper.md", "<config model=\"gpt-4o\"/>\n"),
     (
         "person.json",
@@ -105,6 +116,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "compiles the program"),
     ("README.md", "serves until it is ended"),
     ("benchmarks.md", "takes minutes"),
+    ("data.md", "needs the files of a model"),
     ("gateway.md", "serves until it is ended"),
     ("mcp.md", "starts npx, which downloads a package"),
     (

@@ -59,7 +59,7 @@ pub(crate) struct DecontaminateArgs {
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) against: Vec<PathBuf>,
 
-    /// Words of a common run; texts of 8 to N words are found as a whole
+    /// Words of a common run; shorter texts of at least 8 count whole
     #[arg(long, value_name = "N", default_value = "13")]
     pub(crate) words: NonZeroUsize,
 

@@ -101,12 +101,6 @@ pub(super) fn beside(
     })
 }
 
-/// Returns the number of threads that work on rows.
-pub(super) fn threads(jobs: Option<NonZeroUsize>) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    jobs.map_or_else(all, NonZeroUsize::get)
-}
-
 /// Returns the file of refused rows, which has a default beside an output file.
 fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
     let named = files.quarantine.as_ref();
