@@ -34,7 +34,7 @@ def with_duckdb(source, target):
         COPY (
             SELECT list_transform(
                 conversations,
-                turn -> {{
+                lambda turn: {{
                     'role': CASE turn."from"
                         WHEN 'human' THEN 'user' WHEN 'gpt' THEN 'assistant' ELSE turn."from" END,
                     'content': turn.value

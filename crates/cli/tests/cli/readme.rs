@@ -32,6 +32,11 @@ const FILES: &[(&str, &str)] = &[
             "\n",
         ),
     ),
+    (
+        "gsm8k.jsonl",
+        "{\"question\":\"How many apples are left in the basket after lunch if three were eaten?\",\"answer\":\"Three.\"}\n",
+    ),
+    ("notes.txt", "A text that no row contains.\n"),
     ("helper.md", "<config model=\"gpt-4o\"/>\n"),
     (
         "person.json",
