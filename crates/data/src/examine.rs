@@ -111,7 +111,10 @@ fn unreadable(row: &[u8]) -> Examined {
     let syntax = read
         .into_iter()
         .flat_map(|read| read.diagnostics)
-        .find(|found| found.code == DiagnosticCode::JsonSyntax);
+        .find(|found| {
+            let codes = [DiagnosticCode::JsonSyntax, DiagnosticCode::SourceNotUtf8];
+            codes.contains(&found.code)
+        });
     let finding = syntax.unwrap_or_else(|| {
         let shape = project::recognize(row).err();
         let message = shape.map_or_else(
@@ -183,6 +186,17 @@ fn control_tokens(row: &[u8]) -> Vec<Diagnostic> {
 mod tests {
     use super::examine;
     use crate::O200k;
+
+    #[test]
+    fn a_row_that_is_not_utf_8_has_the_code_of_its_encoding() {
+        let examined = examine(b"\xFF\xFE", None, &mut O200k::new());
+        let codes: Vec<_> = examined
+            .findings
+            .iter()
+            .map(|found| found.code.as_str())
+            .collect();
+        assert_eq!(codes, ["E-SOURCE-NOT-UTF8"]);
+    }
 
     fn codes(row: &str) -> Vec<&'static str> {
         let examined = examine(row.as_bytes(), None, &mut O200k::new());

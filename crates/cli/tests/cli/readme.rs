@@ -121,6 +121,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "compiles the program"),
     ("README.md", "serves until it is ended"),
     ("benchmarks.md", "takes minutes"),
+    ("benchmarks.md", "takes minutes"),
     ("data.md", "needs the files of a model"),
     ("gateway.md", "serves until it is ended"),
     ("mcp.md", "starts npx, which downloads a package"),
