@@ -58,7 +58,7 @@ for path in sorted(pathlib.Path(folder).glob("*.jinja")):
         continue
     counts = collections.Counter()
     shown = 0
-    for line_number, (row, line) in enumerate(zip(samples, child.stdout.split("\n")[1:-1])):
+    for line_number, (row, line) in enumerate(zip(samples, child.stdout.split("\n")[:-1])):
         ours = json.loads(line)
         try:
             text, spans = reference(source, row, tagged)
