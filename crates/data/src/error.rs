@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use logue_source::DiagnosticCode;
 
+use crate::output::is_stdout;
+
 /// A failure that ends the work on a data set. Failures of single rows are [`Refusal`](crate::Refusal)s.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -35,6 +37,11 @@ pub enum DataError {
         /// The cause.
         error: io::Error,
     },
+    /// Another run writes the same output.
+    Busy {
+        /// The output.
+        path: PathBuf,
+    },
     /// The reader of standard output closed it.
     Closed,
 }
@@ -59,7 +66,9 @@ impl DataError {
         match self {
             Self::Read { .. } => Some(DiagnosticCode::SourceRead.as_str()),
             Self::Structure { .. } => Some(DiagnosticCode::JsonSyntax.as_str()),
-            Self::Write { .. } => Some("stdout_write_failed"),
+            Self::Write { path, .. } if is_stdout(path) => Some("stdout_write_failed"),
+            Self::Write { .. } => Some("data_write_failed"),
+            Self::Busy { .. } => Some("data_output_busy"),
             Self::Closed => None,
         }
     }
@@ -82,6 +91,7 @@ impl fmt::Display for DataError {
                 message,
             } => write!(f, "{}:{line}:{column}: {message}", path.display()),
             Self::Write { path, error } => write!(f, "cannot write `{}`: {error}", path.display()),
+            Self::Busy { path } => write!(f, "another run is writing `{}`", path.display()),
             Self::Closed => f.write_str("standard output was closed"),
         }
     }
@@ -91,7 +101,7 @@ impl std::error::Error for DataError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read { error, .. } | Self::Write { error, .. } => Some(error),
-            Self::Structure { .. } | Self::Closed => None,
+            Self::Structure { .. } | Self::Busy { .. } | Self::Closed => None,
         }
     }
 }

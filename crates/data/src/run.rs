@@ -121,9 +121,21 @@ impl Run {
             let error = std::io::Error::other("this build has no Parquet");
             return Err(DataError::write(&self.output)(error));
         }
+        // The locks are taken before the progress is read, which another run may write.
+        let mut output = Partial::open(&self.output)?;
+        if form == OutputForm::Parquet && !output.is_file() {
+            let error = std::io::Error::other("Parquet requires a file");
+            return Err(DataError::write(&self.output)(error));
+        }
+        let mut quarantine = match &self.quarantine {
+            Some(path) => Some(Partial::open(path)?),
+            None => None,
+        };
         let progress = ProgressFile::new(&self.output, &self.command, self.inputs.files());
         let saved = match &progress {
-            Some(progress) if !self.restart => progress.read().filter(|saved| self.fits(saved)),
+            Some(progress) if !self.restart => progress
+                .read()
+                .filter(|saved| fits(saved, &output, quarantine.as_ref())),
             _ => None,
         };
         let (mut tally, mut columns) = (Tally::default(), Columns::default());
@@ -140,11 +152,10 @@ impl Run {
             // Lengths of an earlier run must not be applied to the files of this one.
             progress.remove();
         }
-        let mut output = Partial::open(&self.output, kept.0)?;
-        let mut quarantine = match &self.quarantine {
-            Some(path) => Some(Partial::open(path, kept.1)?),
-            None => None,
-        };
+        output.keep(kept.0)?;
+        if let Some(quarantine) = &mut quarantine {
+            quarantine.keep(kept.1)?;
+        }
         let names = inputs.files().clone();
         let mut last_saved = Instant::now();
         let take = |done: Result<Done, DataError>| {
@@ -194,13 +205,8 @@ impl Run {
         #[cfg(not(feature = "parquet"))]
         output.finish()?;
         match quarantine {
-            Some(quarantine) if tally.refused.is_empty() => {
-                quarantine.discard();
-                if let Some(path) = &self.quarantine {
-                    // An earlier run may have refused rows that are mended now.
-                    drop(std::fs::remove_file(path));
-                }
-            }
+            // An earlier run may have refused rows that are mended now.
+            Some(quarantine) if tally.refused.is_empty() => quarantine.discard(),
             Some(quarantine) => quarantine.finish()?,
             None => {}
         }
@@ -209,16 +215,12 @@ impl Run {
         }
         Ok(tally)
     }
+}
 
-    /// Returns whether the files of an interrupted run have the recorded lengths.
-    fn fits(&self, saved: &Saved) -> bool {
-        let has = |path: &PathBuf, length| Partial::existing(path).is_some_and(|is| is >= length);
-        let quarantine = &self.quarantine;
-        has(&self.output, saved.output)
-            && quarantine
-                .as_ref()
-                .is_none_or(|path| has(path, saved.quarantine))
-    }
+/// Returns whether the files of an interrupted run have the recorded lengths.
+fn fits(saved: &Saved, output: &Partial, quarantine: Option<&Partial>) -> bool {
+    output.length() >= saved.output
+        && quarantine.is_none_or(|quarantine| quarantine.length() >= saved.quarantine)
 }
 
 /// Waits until the outputs are on disk, and returns their lengths.

@@ -30,6 +30,7 @@ mod convert_tools;
 mod convert_variables;
 mod damage;
 mod data_check;
+mod data_files;
 mod data_masks;
 mod data_runs;
 mod data_selection;

@@ -31,20 +31,19 @@ const GROUP_BYTES: usize = 8 << 20;
 /// The level of compression.
 const LEVEL: i32 = 3;
 
-/// Writes the rows of a file of JSON lines as Parquet.
+/// Writes the rows of an open file of JSON lines as Parquet.
 ///
 /// `columns` are those of all its rows.
 /// Groups of rows are encoded in several threads and written in order, so that the bytes depend
 /// only on the rows.
 pub(crate) fn write(
-    rows: &Path,
+    (file, rows): (File, &Path),
     columns: &Columns,
     output: impl Write + Send,
     target: &Path,
     threads: usize,
     mut progress: impl FnMut(u64),
 ) -> Result<(), DataError> {
-    let file = File::open(rows).map_err(DataError::read(rows))?;
     let failed = |error: ParquetError| DataError::write(target)(io::Error::other(error));
     let schema = Arc::new(schema(columns));
     let level = ZstdLevel::try_new(LEVEL).map_err(failed)?;

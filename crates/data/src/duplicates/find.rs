@@ -141,7 +141,8 @@ impl Duplicates {
             line: place.line,
             row_number: place.row + 1,
         };
-        let mut output = Partial::open(path, 0)?;
+        let mut output = Partial::open(path)?;
+        output.keep(0)?;
         let mut text = Vec::new();
         for removal in &self.removals {
             let line = Evidence {

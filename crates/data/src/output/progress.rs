@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::partial::with_suffix;
+use super::partial::{is_stream, with_suffix};
 use crate::batch::Position;
 use crate::columns::Columns;
 use crate::error::DataError;
@@ -46,8 +46,7 @@ impl ProgressFile {
     ///
     /// `command` contains everything that determines the output, except the inputs.
     pub(crate) fn new(target: &Path, command: &str, inputs: &[PathBuf]) -> Option<Self> {
-        let is_file = |path: &Path| path.as_os_str() != "-";
-        if !is_file(target) || !inputs.iter().all(|path| is_file(path)) {
+        if is_stream(target) || inputs.iter().any(|path| is_stream(path)) {
             return None;
         }
         let target = std::fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());

@@ -86,9 +86,10 @@ fn write_page(arguments: &DataExamineArgs, examination: &Examination) -> Result<
     };
     std::fs::write(path, page(examination)).map_err(|error| {
         CliError::user(
-            "stdout_write_failed",
+            "data_write_failed",
             format!("cannot write `{}`: {error}", path.display()),
         )
+        .with_help("name a writable file")
     })
 }
 

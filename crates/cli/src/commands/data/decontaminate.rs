@@ -10,9 +10,7 @@ use serde_json::json;
 
 use crate::arguments::DecontaminateArgs;
 use crate::commands::data::report::file_name;
-use crate::commands::data::run::{
-    beside, failure, input_names, require_distinct, require_files, run, threads,
-};
+use crate::commands::data::run::{beside, failure, input_names, require_files, run, threads};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::terminal::print_error;
@@ -107,7 +105,6 @@ fn write_evidence(
         return Ok(());
     };
     require_files(&search.names, "twice")?;
-    require_distinct(&search.names, &output)?;
     let evidence = Run {
         inputs: Inputs::new(search.names.clone(), None),
         output,

@@ -5,9 +5,7 @@ use logue_data::{FieldPath, Inputs};
 
 use crate::arguments::DedupArgs;
 use crate::commands::data::report::file_name;
-use crate::commands::data::run::{
-    beside, failure, input_names, require_distinct, require_files, run, threads,
-};
+use crate::commands::data::run::{beside, failure, input_names, require_files, run, threads};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::terminal::print_error;
@@ -17,9 +15,6 @@ pub(crate) fn dedup(arguments: &DedupArgs) -> Result<Exit, CliError> {
     let names = input_names(files);
     require_files(&names, "three times")?;
     let output = files.output.as_ref();
-    if let Some(output) = output {
-        require_distinct(&names, output)?;
-    }
     let rules = DuplicateRules::new(arguments.threshold)
         .with_shingle(arguments.shingle.get())
         .with_exact_only(arguments.exact)
@@ -28,7 +23,6 @@ pub(crate) fn dedup(arguments: &DedupArgs) -> Result<Exit, CliError> {
     let found = find_duplicates(inputs, &rules, threads(files.jobs)).map_err(|e| failure(&e))?;
     let duplicates = &found.duplicates;
     if let Some(evidence) = beside(arguments.evidence.as_ref(), output, ".duplicates.jsonl") {
-        require_distinct(&names, &evidence)?;
         let written = duplicates.write_evidence(&evidence, &names);
         written.map_err(|error| failure(&error))?;
     }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Write as _};
 
 use logue_agent::{AuditRecord, Redaction, is_pending};
+use logue_data::RunFiles;
 use logue_harness::store::{SessionFilter, SessionInfo, SharedStore};
 use logue_message::ChatMessage;
 use logue_server::is_request_record;
@@ -15,11 +16,12 @@ use logue_source::escape_line;
 use serde_json::Value;
 
 use crate::arguments::{DataFromSessionsArgs, SessionRows};
+use crate::commands::data::files;
 use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
 use crate::setup::signals::runtime;
-use crate::setup::store::{check_exists, known, open, store_failure};
+use crate::setup::store::{check_exists, known, open, sqlite_file, store_failure};
 use crate::setup::stored_messages::{messages, typed};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
@@ -45,6 +47,7 @@ pub(crate) fn from_sessions(arguments: &DataFromSessionsArgs) -> Result<Exit, Cl
                 .with_help("write a regular expression as in `[redact]`")
         })?;
     }
+    require_apart(arguments, &settings)?;
     let store = open(&arguments.store, &settings)?;
     let mut output = Rows::open(arguments)?;
     let skipped = runtime()?.block_on(async {
@@ -61,6 +64,21 @@ pub(crate) fn from_sessions(arguments: &DataFromSessionsArgs) -> Result<Exit, Cl
     } else {
         Exit::Done
     })
+}
+
+/// Refuses an output that would replace the store.
+fn require_apart(arguments: &DataFromSessionsArgs, settings: &Settings) -> Result<(), CliError> {
+    let output = arguments.output.iter();
+    let mut files = output.fold(RunFiles::default(), RunFiles::with_file);
+    // A store that is not a file has no path that an output could have.
+    if let Ok(store) = sqlite_file(&arguments.store, settings) {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut name = store.clone().into_os_string();
+            name.push(suffix);
+            files = files.with_input(name);
+        }
+    }
+    files::check(&files)
 }
 
 /// Writes one row for each session, and returns the number of unreadable sessions.
@@ -241,5 +259,5 @@ fn redact(value: &mut Value, redaction: &Redaction) {
 
 fn cannot_write(name: &str, error: &std::io::Error) -> CliError {
     let message = format!("cannot write `{name}`: {error}");
-    CliError::user("stdout_write_failed", message).with_help("name a writable file")
+    CliError::user("data_write_failed", message).with_help("name a writable file")
 }

@@ -5,6 +5,7 @@ mod convert;
 mod decontaminate;
 mod dedup;
 mod examine;
+mod files;
 mod from_sessions;
 mod mask;
 mod page;
@@ -17,6 +18,7 @@ use crate::arguments::DataCommand;
 use crate::exit::{CliError, Exit};
 
 pub(crate) fn data(command: &DataCommand) -> Result<Exit, CliError> {
+    files::require_apart(command)?;
     match command {
         DataCommand::Convert(arguments) => convert::convert(arguments),
         DataCommand::Mask(arguments) => mask::mask(arguments),

@@ -1,7 +1,7 @@
 //! The run of a command over rows, with its progress and report.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use logue_data::{DataError, Event, Inputs, Refusal, Row, RowOutput, Run, Tally};
@@ -22,7 +22,6 @@ pub(super) fn run(
     let names = input_names(files);
     let inputs = Inputs::new(names.clone(), None);
     let output = files.output.clone().unwrap_or_else(|| "-".into());
-    require_distinct(&names, &output)?;
     let quarantine = quarantine(files);
     let progress = Progress::bytes(inputs.size(), files.json || files.output.is_none());
     let read = inputs.bytes_read();
@@ -102,26 +101,9 @@ pub(super) fn beside(
 }
 
 /// Returns the file of refused rows, which has a default beside an output file.
-fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
+pub(super) fn quarantine(files: &DataFileArgs) -> Option<PathBuf> {
     let named = files.quarantine.as_ref();
     beside(named, files.output.as_ref(), ".quarantine.jsonl")
-}
-
-/// Refuses an output that is also an input: it would be replaced by a part of itself.
-pub(super) fn require_distinct(inputs: &[PathBuf], output: &Path) -> Result<(), CliError> {
-    let Ok(target) = std::fs::canonicalize(output) else {
-        return Ok(());
-    };
-    let is_target = |input: &PathBuf| std::fs::canonicalize(input).is_ok_and(|one| one == target);
-    match inputs.iter().find(|input| is_target(input)) {
-        Some(input) => Err(CliError::new(
-            Exit::Usage,
-            "usage",
-            format!("`{}` is input and output", input.display()),
-        )
-        .with_help("name another file with -o")),
-        None => Ok(()),
-    }
 }
 
 /// Returns the failure of the command for one of an input or output.
@@ -129,6 +111,8 @@ pub(super) fn failure(error: &DataError) -> CliError {
     let code = error.code().unwrap_or("stdout_write_failed");
     let failure = CliError::user(code, error.to_string());
     match error {
+        DataError::Busy { .. } => CliError::new(Exit::Busy, code, error.to_string())
+            .with_help("wait until the other run has ended, or name another output"),
         DataError::Structure { .. } => failure.with_help("correct the file, and run again"),
         DataError::Write { .. } => failure
             .with_help("free space, or name another file; the same command continues the run"),

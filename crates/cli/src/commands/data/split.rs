@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::arguments::SplitArgs;
 use crate::commands::data::report;
-use crate::commands::data::run::{failure, require_distinct, require_files, threads};
+use crate::commands::data::run::{failure, require_files, threads};
 use crate::counted::{amount, counted};
 use crate::exit::{CliError, Exit};
 use crate::terminal::{print, print_error, write_failed};
@@ -17,14 +17,7 @@ pub(crate) fn split(arguments: &SplitArgs) -> Result<Exit, CliError> {
     let names = &arguments.inputs;
     require_files(names, "several times")?;
     let rules = rules(arguments);
-    let files: Vec<PathBuf> = rules
-        .parts
-        .iter()
-        .map(|part| arguments.output.join(format!("{}.jsonl", part.name)))
-        .collect();
-    for file in &files {
-        require_distinct(names, file)?;
-    }
+    let files = part_files(arguments);
     let inputs = || Inputs::new(names.clone(), None);
     let split = logue_data::split(inputs, &rules, threads(arguments.jobs));
     let split = split.map_err(|error| failure(&error))?;
@@ -37,6 +30,19 @@ pub(crate) fn split(arguments: &SplitArgs) -> Result<Exit, CliError> {
     } else {
         Exit::Findings
     })
+}
+
+/// Returns the files of the parts.
+pub(super) fn part_files(arguments: &SplitArgs) -> Vec<PathBuf> {
+    let parts = rules(arguments).parts.into_iter();
+    let file = |part: SplitPart| arguments.output.join(format!("{}.jsonl", part.name));
+    parts.map(file).collect()
+}
+
+/// Returns the file of refused rows.
+pub(super) fn quarantine(arguments: &SplitArgs) -> PathBuf {
+    let named = arguments.quarantine.clone();
+    named.unwrap_or_else(|| arguments.output.join("quarantine.jsonl"))
 }
 
 fn rules(arguments: &SplitArgs) -> SplitRules {
@@ -68,14 +74,10 @@ fn write_part(
     file: &std::path::Path,
 ) -> Result<(), CliError> {
     let is_first = number == 0;
-    let quarantine = || {
-        let named = arguments.quarantine.clone();
-        named.unwrap_or_else(|| arguments.output.join("quarantine.jsonl"))
-    };
     let run = Run {
         inputs: Inputs::new(arguments.inputs.clone(), None),
         output: file.to_owned(),
-        quarantine: is_first.then(quarantine),
+        quarantine: is_first.then(|| quarantine(arguments)),
         threads: threads(arguments.jobs),
         command: format!("split {number} {rules:?}"),
         restart: arguments.restart,
