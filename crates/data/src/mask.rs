@@ -17,12 +17,14 @@
 //!
 //! A row is refused rather than masked by a guess: [`Masker::mask`].
 
+mod as_messages;
 mod chatml;
 mod dispatch;
 mod harmony;
 mod kept;
 mod marked;
 mod marks;
+mod message_error;
 mod openchatml;
 mod options;
 mod output;

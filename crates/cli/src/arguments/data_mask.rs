@@ -243,6 +243,11 @@ impl DataMaskArgs {
         options
     }
 
+    /// Returns whether the policy of reasoning is the default.
+    pub(crate) fn has_default_reasoning(&self) -> bool {
+        self.reasoning == MaskReasoning::Finished
+    }
+
     /// Returns the columns of the output.
     pub(crate) fn output_columns(&self) -> Columns {
         let mut columns = Columns::NONE;

@@ -138,6 +138,94 @@ fn rows_without_a_right_mask_are_refused_with_codes() {
 }
 
 #[test]
+fn rows_that_say_nothing_or_contradict_themselves_are_refused() {
+    let row = |message: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":"a"}},{{"role":"assistant",{message}}}]}}"#
+        )
+    };
+    let rows = [
+        CHAT.replacen('{', "{\"weight\":0,", 1),
+        CHAT.replacen('{', "{\"weight\":0.5,", 1),
+        CHAT.replacen('{', "{\"train\":true,", 1),
+        row(r#""content":"""#),
+        row(r#""content":"<think>Hm.</think>""#),
+        row(r#""content":"y","reasoning":"a","thinking":"b""#),
+        row(r#""content":"y","value":"z""#),
+        row(r#""content":"y","content":"z""#),
+        row(r#""content":"y","from":"gpt""#),
+    ];
+    let folder = folder(&[("in.jsonl", &rows.join("\n"))]);
+    let (ran, written) = mask(folder.path(), &["--to", "harmony"]);
+    assert_eq!((ran.status, written.len()), (8, 0), "{}", ran.stderr);
+    let expected = [
+        "E-DATA-MASK-EMPTY",
+        "E-DATA-MASK-MARK",
+        "E-DATA-MASK-MARK",
+        "E-DATA-MASK-EMPTY",
+        "E-DATA-MASK-EMPTY",
+        "E-DATA-MASK-CONTENT",
+        "E-JSON-SHAPE",
+        "E-JSON-SHAPE",
+        "E-JSON-SHAPE",
+    ];
+    assert_eq!(refused(folder.path()), expected);
+}
+
+#[test]
+fn rows_of_other_shapes_are_converted_for_each_form() {
+    let rows = [
+        r#"{"instruction":"x","output":"A"}"#,
+        r#"{"prompt":"x","completion":"A"}"#,
+        r#"{"conversations":[{"from":"human","value":"x"},{"from":"gpt","value":"A"}]}"#,
+        r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"}]},{"role":"assistant","content":"A"}]}"#,
+        r#"{"prompt":"x","chosen":"y","rejected":"z"}"#,
+    ];
+    let folder = folder(&[("in.jsonl", &rows.join("\n"))]);
+    for form in ["harmony", "ocml2.2"] {
+        let (ran, written) = mask(folder.path(), &["--to", form, "--restart"]);
+        assert_eq!((ran.status, written.len()), (8, 4), "{}", ran.stderr);
+        for row in &written {
+            let text = trained(row);
+            assert!(
+                text.ends_with("<|channel|>final<|message|>A<|return|>"),
+                "{text}"
+            );
+        }
+        assert!(trained(&written[3]).contains("to=functions.f"));
+        assert_eq!(refused(folder.path()), ["E-DATA-MASK-CONTENT"]);
+    }
+}
+
+#[test]
+fn a_refusal_names_what_to_do() {
+    let folder = folder(&[("in.jsonl", CHAT)]);
+    let stderr = |options: &[&str]| mask(folder.path(), options).0.stderr;
+    let left_out = stderr(&["--to", "harmony", "--reasoning", "drop"]);
+    assert!(left_out.contains("E-DATA-MASK-EMPTY"), "{left_out}");
+    assert!(left_out.contains("--train-without-reasoning"), "{left_out}");
+    let reasoning = stderr(&["--to", "harmony", "--train", "reasoning,terminator"]);
+    assert!(reasoning.contains("E-DATA-STOP-UNTRAINED"), "{reasoning}");
+    assert!(
+        reasoning.contains("train `answer` and `call` as well"),
+        "{reasoning}"
+    );
+    let accepted = [
+        "--to",
+        "harmony",
+        "--train",
+        "reasoning,terminator",
+        "--allow-untrained-stop",
+    ];
+    let (ran, rows) = mask(folder.path(), &accepted);
+    assert_eq!(ran.status, 0);
+    assert_eq!(
+        trained(&rows[0]),
+        "<|channel|>analysis<|message|>Easy.<|end|>"
+    );
+}
+
+#[test]
 fn tool_calls_are_never_dropped() {
     let row = r#"{"messages":[{"role":"user","content":"Tide?"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tide","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"06:12"},{"role":"assistant","content":"At 06:12."}]}"#;
     let folder = folder(&[("in.jsonl", row)]);
@@ -147,14 +235,29 @@ fn tool_calls_are_never_dropped() {
         " to=functions.tide<|channel|>commentary <|constrain|>json<|message|>{}<|call|>\
          <|channel|>final<|message|>At 06:12.<|return|>"
     );
-    let (ran, rows) = mask(folder.path(), &["--to", "chatml"]);
-    assert_eq!((ran.status, rows.len()), (8, 0), "{}", ran.stderr);
-    assert_eq!(refused(folder.path()), ["E-DATA-MASK-CONTENT"]);
+}
+
+#[test]
+fn a_tokenizer_of_another_form_fails_before_the_first_row() {
+    let folder = folder(&[("in.jsonl", CHAT)]);
+    let command = [
+        "data",
+        "mask",
+        "in.jsonl",
+        "-o",
+        "out.jsonl",
+        "--to",
+        "chatml",
+    ];
+    let ran = run(folder.path(), command);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("no place for a tool call"),
+        ran.stderr.contains("E-DATA-SPECIAL-TOKEN"),
         "{}",
         ran.stderr
     );
+    assert!(ran.stderr.contains("`<|im_start|>`"), "{}", ran.stderr);
+    assert!(!folder.path().join("out.jsonl").exists());
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use openchatml::FrameRole;
 
-use super::kept::keep;
+use super::kept::{check_answers, keep};
 use super::marked::Chat;
+use super::message_error::content;
 use super::options::MaskOptions;
-use super::read::{content, message_span};
+use super::read::message_span;
 use super::span::{Rendered, SpanClass};
 use crate::Refusal;
 
@@ -25,7 +26,11 @@ pub(super) fn render(
             span,
         ));
     }
+    let is_native = chat.native;
     let (kept, messages) = keep(chat.messages, options);
+    if !is_native {
+        check_answers(&kept, &messages, row)?;
+    }
     for (kept, message) in kept.iter().zip(&messages) {
         let lost = match (kept.role, kept.class) {
             (FrameRole::Developer, _) => Some("a developer's message"),

@@ -1,11 +1,14 @@
 //! Masks of rows, one after the other, with reused buffers.
 
+use super::as_messages::as_messages;
 use super::options::{MaskForm, MaskOptions};
 use super::read::read;
 use super::span::{MaskSpan, Rendered, SpanClass};
-use super::tokens::Tokens;
+use super::tokens::{Tokens, no_special_token};
 use super::{chatml, harmony, openchatml, template};
 use crate::{ChatTemplate, Refusal, Tokenizer};
+use logue_source::Span;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Masks the rows of one thread.
@@ -48,6 +51,28 @@ impl Masker {
         self
     }
 
+    /// Checks that the tokenizer has the tokens that every row of the form contains.
+    ///
+    /// # Errors
+    /// Returns `E-DATA-SPECIAL-TOKEN` if one of them is missing.
+    pub fn check_tokenizer(&self) -> Result<(), Refusal> {
+        let names: &[&str] = match (&self.template, self.options.form) {
+            // The rows decide which tokens a template writes.
+            (Some(_), _) => &[],
+            (None, MaskForm::ChatMl) => &["<|im_start|>", "<|im_end|>"],
+            (None, MaskForm::Harmony | MaskForm::OpenChatMl) => {
+                &["<|start|>", "<|message|>", "<|end|>"]
+            }
+        };
+        match names
+            .iter()
+            .find(|name| self.tokenizer.special(name).is_none())
+        {
+            Some(name) => Err(no_special_token(name, &[])),
+            None => Ok(()),
+        }
+    }
+
     /// Masks a row.
     ///
     /// # Errors
@@ -55,24 +80,17 @@ impl Masker {
     /// is invalid or not read, if it is too long, if no token of it is trained, and if the last
     /// trained message has no trained stop token.
     pub fn mask(&mut self, row: &[u8]) -> Result<Masked<'_>, Refusal> {
-        self.render(row)?;
-        self.mask_rendered(row)
-    }
-
-    fn mask_rendered(&mut self, row: &[u8]) -> Result<Masked<'_>, Refusal> {
-        let spans = self.rendered.spans.as_slice();
-        self.tokens
-            .encode(&self.rendered, &mut *self.tokenizer, row)?;
-        let begin = self.tokenizer.begin();
-        self.tokens.truncate(spans, &self.options, begin, row)?;
-        self.tokens.check(spans, &self.options, row)?;
+        self.with_messages(row, |masker, row, is_converted| {
+            masker.render_messages(row, is_converted)?;
+            masker.encode(row)
+        })?;
         Ok(Masked {
             ids: &self.tokens.ids,
             ends: &self.tokens.ends,
             trained: &self.tokens.trained,
             start: self.tokens.start,
             text: &self.rendered.text,
-            spans,
+            spans: &self.rendered.spans,
         })
     }
 
@@ -81,20 +99,54 @@ impl Masker {
     /// # Errors
     /// As [`mask`](Self::mask), for what concerns the conversation.
     pub fn render(&mut self, row: &[u8]) -> Result<&Rendered, Refusal> {
+        self.with_messages(row, Self::render_messages)?;
+        Ok(&self.rendered)
+    }
+
+    /// Calls `work` with the row as messages, and whether it was converted.
+    fn with_messages(
+        &mut self,
+        row: &[u8],
+        work: impl FnOnce(&mut Self, &[u8], bool) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        match as_messages(row, self.options.marks, self.template.is_some())? {
+            Cow::Borrowed(row) => work(self, row, false),
+            // Places in the converted text are not places in the row.
+            Cow::Owned(text) => work(self, &text, true).map_err(|mut refusal| {
+                refusal.finding.primary = Span::new(0, row.len());
+                refusal
+            }),
+        }
+    }
+
+    fn encode(&mut self, row: &[u8]) -> Result<(), Refusal> {
+        let spans = self.rendered.spans.as_slice();
+        self.tokens
+            .encode(&self.rendered, &mut *self.tokenizer, row)?;
+        let begin = self.tokenizer.begin();
+        self.tokens.truncate(spans, &self.options, begin, row)?;
+        self.tokens.check(&self.rendered, &self.options, row)
+    }
+
+    fn render_messages(&mut self, row: &[u8], is_converted: bool) -> Result<(), Refusal> {
         if let Some(template) = &self.template {
-            self.rendered = template::render(template, row, &self.options, &*self.tokenizer)?;
-            return Ok(&self.rendered);
+            let rendering = template::Rendering {
+                template,
+                options: &self.options,
+                tokenizer: &*self.tokenizer,
+            };
+            self.rendered = rendering.render(row, is_converted)?;
+            return Ok(());
         }
         let chat = read(row, &self.options)?;
         self.rendered.clear();
         match self.options.form {
-            MaskForm::Harmony => harmony::render(chat, &self.options, row, &mut self.rendered)?,
+            MaskForm::Harmony => harmony::render(chat, &self.options, row, &mut self.rendered),
             MaskForm::OpenChatMl => {
-                openchatml::render(chat, &self.options, row, &mut self.rendered)?;
+                openchatml::render(chat, &self.options, row, &mut self.rendered)
             }
-            MaskForm::ChatMl => chatml::render(chat, &self.options, row, &mut self.rendered)?,
+            MaskForm::ChatMl => chatml::render(chat, &self.options, row, &mut self.rendered),
         }
-        Ok(&self.rendered)
     }
 }
 

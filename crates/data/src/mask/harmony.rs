@@ -6,7 +6,7 @@ use openchatml::harmony::{
 };
 use openchatml::{ControlToken, FrameRole};
 
-use super::kept::{Kept, keep, split_thoughts};
+use super::kept::{Kept, check_answers, keep, split_thoughts};
 use super::marked::{Chat, Marked};
 use super::options::MaskOptions;
 use super::read::message_span;
@@ -20,12 +20,16 @@ pub(super) fn render(
     row: &[u8],
     out: &mut Rendered,
 ) -> Result<(), Refusal> {
-    let messages = if chat.native {
+    let is_native = chat.native;
+    let messages = if is_native {
         chat.messages
     } else {
         with_rules(chat, options)
     };
     let (kept, messages) = keep(messages, options);
+    if !is_native {
+        check_answers(&kept, &messages, row)?;
+    }
     let conversation = Conversation::new(messages);
     let mut writing = Writing {
         kept: &kept,

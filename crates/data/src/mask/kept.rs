@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use openchatml::FrameRole;
-use openchatml::harmony::RenderMessage;
+use openchatml::harmony::{Content, RenderMessage};
 
 use super::marked::{Marked, class_of, ends_turn, is_call};
+use super::message_error::MessageError;
 use super::options::{MaskOptions, ReasoningPolicy};
 use super::span::{MaskSpan, Rendered, SpanClass};
+use crate::Refusal;
 
 /// A message that is rendered.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Kept {
     /// Whether the model emits the message without a new prompt.
     pub(super) continues: bool,
     terminators: bool,
+    /// Whether the message is not trained because its reasoning was left out.
+    lacks_reasoning: bool,
 }
 
 impl Kept {
@@ -46,6 +50,7 @@ impl Kept {
         stop: Option<bool>,
     ) {
         let (source, part) = (self.source, self.part);
+        rendered.lacks_reasoning |= self.lacks_reasoning;
         let mut span = |start: usize, end: usize, trained: bool| {
             let span = MaskSpan::new(start, end, self.class, source)
                 .with_part(part)
@@ -109,8 +114,8 @@ pub(super) fn keep(
         }
         let class = class_of(message);
         let is_assistant = message.role == FrameRole::Assistant;
-        let allowed = is_allowed(message, options)
-            && !(is_assistant && is_incomplete && !options.train_without_reasoning);
+        let lacks_reasoning = is_assistant && is_incomplete && !options.train_without_reasoning;
+        let allowed = is_allowed(message, options) && !lacks_reasoning;
         let continues = is_assistant
             && kept
                 .last()
@@ -127,10 +132,26 @@ pub(super) fn keep(
             allowed,
             continues,
             terminators: !is_assistant || options.classes.contains(SpanClass::Terminator),
+            lacks_reasoning,
         });
         rendered.push(marked.message);
     }
     (kept, rendered)
+}
+
+/// Refuses an answer without text that would be trained.
+pub(super) fn check_answers(
+    kept: &[Kept],
+    messages: &[RenderMessage],
+    row: &[u8],
+) -> Result<(), Refusal> {
+    let is_blank = |part: &Content| matches!(part, Content::Text(text) if text.trim().is_empty());
+    for (kept, message) in kept.iter().zip(messages) {
+        if kept.class == SpanClass::Answer && kept.trained && message.content.iter().all(is_blank) {
+            return Err(MessageError::EmptyAnswer.place(row, kept.source));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the options allow the training of a message.
@@ -201,7 +222,7 @@ fn split_thought(marked: &mut Marked) -> Option<Marked> {
     if class_of(&marked.message) != SpanClass::Answer || !marked.details.is_empty() {
         return None;
     }
-    let [openchatml::harmony::Content::Text(text)] = marked.message.content.as_mut_slice() else {
+    let [Content::Text(text)] = marked.message.content.as_mut_slice() else {
         return None;
     };
     let (thought, answer) = text.strip_prefix("<think>")?.split_once("</think>")?;

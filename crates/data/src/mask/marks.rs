@@ -5,7 +5,7 @@ use std::ops::Range;
 use logue_source::{DiagnosticCode, Span};
 
 use super::marked::Marked;
-use super::row::{Mark, RawDetail, RawMessage};
+use super::row::{Mark, RawDetail, RawMarks, RawMessage, RawRow};
 use crate::Refusal;
 
 /// The keys of messages that mark what is trained.
@@ -89,6 +89,20 @@ impl MarkError {
 
 /// Returns what a message says about its training.
 pub(super) fn train_of(raw: &RawMessage<'_>, keys: MarkKeys) -> Result<Option<bool>, MarkError> {
+    let train = train_by(raw.marks(), keys)?;
+    if raw.train_detail.is_some() && !keys.train_detail && !keys.ignore_others {
+        return Err(unread("train_detail"));
+    }
+    Ok(train)
+}
+
+/// Returns whether the marks beside the messages allow the training of the row.
+pub(super) fn row_train(raw: &RawRow<'_>, keys: MarkKeys) -> Result<bool, MarkError> {
+    Ok(train_by(raw.marks(), keys)?.unwrap_or(true))
+}
+
+/// Returns what the marks of a row or message say about its training.
+pub(super) fn train_by(raw: RawMarks, keys: MarkKeys) -> Result<Option<bool>, MarkError> {
     let marks = [
         ("weight", raw.weight, keys.weight),
         ("train", raw.train, keys.train),
@@ -110,14 +124,11 @@ pub(super) fn train_of(raw: &RawMessage<'_>, keys: MarkKeys) -> Result<Option<bo
         let mark = flag(name, mark)?;
         if train.is_some_and(|other| other != mark) {
             return Err(MarkError::new(
-                format!("`{name}` contradicts another mark of the message"),
+                format!("`{name}` contradicts another mark beside it"),
                 "remove one of the two, or name the key that counts with --marks KEY,ignore",
             ));
         }
         train = Some(mark);
-    }
-    if raw.train_detail.is_some() && !keys.train_detail && !keys.ignore_others {
-        return Err(unread("train_detail"));
     }
     Ok(train)
 }

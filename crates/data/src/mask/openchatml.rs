@@ -10,7 +10,7 @@ use openchatml::{
     write_header,
 };
 
-use super::kept::{Kept, keep, split_thoughts};
+use super::kept::{Kept, check_answers, keep, split_thoughts};
 use super::marked::{Chat, Marked, is_call};
 use super::options::MaskOptions;
 use super::read::message_span;
@@ -28,7 +28,11 @@ pub(super) fn render(
         split_thoughts(&mut chat.messages);
     }
     declare(&mut chat);
+    let is_native = chat.native;
     let (kept, messages) = keep(chat.messages, options);
+    if !is_native {
+        check_answers(&kept, &messages, row)?;
+    }
     let count = messages.len();
     let frames = messages.iter().zip(&kept).enumerate();
     let mut frames: Vec<FrameBuf> = frames

@@ -11,7 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::marked::{Chat, Marked};
-use super::marks::{MarkError, flag, set_details, train_of};
+use super::marks::{MarkError, flag, row_train, set_details, train_of};
+use super::message_error::{MessageError, content, is_empty, shape};
 use super::options::{MaskOptions, RowShape};
 use super::row::{Body, RawCall, RawFunction, RawMessage, RawPart, RawParts, RawRow, Text};
 use crate::Refusal;
@@ -19,13 +20,11 @@ use crate::Refusal;
 /// Reads the conversation of a row.
 pub(super) fn read(row: &[u8], options: &MaskOptions) -> Result<Chat, Refusal> {
     let raw: RawRow<'_> = serde_json::from_slice(row).map_err(|error| invalid(row, &error))?;
+    let row_train = row_train(&raw, options.marks);
     let ((Some(messages), None) | (None, Some(messages))) = (raw.messages, raw.conversations)
     else {
-        let found = Diagnostic::error(
-            DiagnosticCode::JsonShape,
-            "the row has not one list of messages",
-            whole(row),
-        );
+        let message = "the row has not one list of messages";
+        let found = Diagnostic::error(DiagnosticCode::JsonShape, message, whole(row));
         return Err(found
             .with_expected("an object with `messages` or `conversations`")
             .with_help("convert the data set to messages with `logue data convert`")
@@ -47,6 +46,7 @@ pub(super) fn read(row: &[u8], options: &MaskOptions) -> Result<Chat, Refusal> {
         reading.chat.tools = read_tools(tools.get())
             .map_err(|error| shape(&format!("`tools` {error}"), reading.place_of(tools)))?;
     }
+    let is_row_trained = row_train.map_err(|error| error.into_refusal(whole(row)))?;
     reading.chat.native = match options.shape {
         RowShape::Chat => false,
         RowShape::Harmony => true,
@@ -61,44 +61,17 @@ pub(super) fn read(row: &[u8], options: &MaskOptions) -> Result<Chat, Refusal> {
             .message(index, message)
             .map_err(|error| error.place(row, index))?;
     }
+    if !is_row_trained {
+        for marked in &mut reading.chat.messages {
+            marked.train = Some(false);
+            marked.details.clear();
+        }
+    }
     Ok(reading.chat)
 }
 
-/// A refusal of a message, whose place is found only when it is needed.
-pub(super) enum MessageError {
-    Mark(MarkError),
-    Content(String, &'static str),
-    Shape(String),
-}
-
-impl From<MarkError> for MessageError {
-    fn from(error: MarkError) -> Self {
-        Self::Mark(error)
-    }
-}
-
-impl MessageError {
-    pub(super) fn place(self, row: &[u8], index: usize) -> Refusal {
-        let span = message_span(row, index);
-        match self {
-            Self::Mark(error) => error.into_refusal(span),
-            Self::Content(text, help) => content(&text, help, span),
-            Self::Shape(text) => shape(&text, span),
-        }
-    }
-}
-
-pub(super) fn content(text: &str, help: &'static str, span: Span) -> Refusal {
-    Refusal::new(DiagnosticCode::DataMaskContent, text, span).with_help(help)
-}
-
-fn shape(text: &str, span: Span) -> Refusal {
-    Refusal::new(DiagnosticCode::JsonShape, text, span)
-        .with_help("convert the data set to messages with `logue data convert`")
-}
-
 /// Returns the refusal of a row that is not JSON, or not of the shape.
-fn invalid(row: &[u8], error: &serde_json::Error) -> Refusal {
+pub(super) fn invalid(row: &[u8], error: &serde_json::Error) -> Refusal {
     let (code, help) = if error.is_data() {
         let help = "convert the data set to messages with `logue data convert`";
         (DiagnosticCode::JsonShape, help)
@@ -156,11 +129,6 @@ fn has_typed_content(body: &Body<'_>) -> bool {
     kinds.any(|kind| matches!(&*kind.0, "system_content" | "developer_content"))
 }
 
-/// Returns whether a value is an empty list.
-fn is_empty(value: &RawValue) -> bool {
-    value.get() == "[]"
-}
-
 struct Reading<'r> {
     row: &'r [u8],
     options: &'r MaskOptions,
@@ -177,24 +145,15 @@ impl<'r> Reading<'r> {
     }
 
     fn message(&mut self, index: usize, raw: RawMessage<'r>) -> Result<(), MessageError> {
-        let lost = [
-            ("refusal", raw.refusal),
-            ("audio", raw.audio),
-            ("images", raw.images),
-            ("reasoning_details", raw.reasoning_details),
-        ];
-        for (name, value) in lost {
-            if value.is_some_and(|value| !is_empty(value)) {
-                return Err(MessageError::Content(
-                    format!("`{name}` has no place in the form"),
-                    "remove the key, or the row",
-                ));
-            }
-        }
+        raw.check_lost()?;
         let train = train_of(&raw, self.options.marks)?;
         let word = match (&raw.role, &raw.from) {
             (Some(word), None) | (None, Some(word)) => &*word.0,
-            _ => return Err(MessageError::Shape("the message has no role".into())),
+            (None, None) => return Err(MessageError::Shape("the message has no role".into())),
+            (Some(_), Some(_)) => {
+                let text = "the message has both `role` and `from`";
+                return Err(MessageError::Shape(text.into()));
+            }
         };
         let before = self.chat.messages.len();
         match word {
@@ -284,20 +243,14 @@ impl<'r> Reading<'r> {
     }
 
     fn assistant(&mut self, index: usize, mut raw: RawMessage<'r>) -> Result<(), MessageError> {
-        let thought = [
-            raw.reasoning_content.take(),
-            raw.reasoning.take(),
-            raw.thinking.take(),
-        ];
-        let thought = thought
-            .into_iter()
-            .flatten()
-            .find(|text| !text.0.is_empty());
-        if let Some(thought) = thought {
-            self.thought(index, thought.0.into_owned());
+        if let Some(thought) = raw.reasoning()? {
+            let thought = thought.to_owned();
+            self.thought(index, thought);
         }
         if let Body::Parts(parts) = &mut raw.content {
-            let (thoughts, texts) = std::mem::take(parts).into_iter().partition(is_thought);
+            let (thoughts, texts) = std::mem::take(parts)
+                .into_iter()
+                .partition(RawPart::is_thought);
             *parts = texts;
             let thoughts: Vec<RawPart<'r>> = thoughts;
             for part in thoughts {
@@ -495,11 +448,6 @@ fn part_mark(part: &RawPart<'_>) -> Result<Option<bool>, MessageError> {
     }
 }
 
-fn is_thought(part: &RawPart<'_>) -> bool {
-    let kind = part.kind.as_ref().map(|kind| &*kind.0);
-    matches!(kind, Some("thinking" | "reasoning"))
-}
-
 fn thought_part(part: RawPart<'_>) -> Cow<'_, str> {
     let text = part
         .thinking
@@ -510,14 +458,7 @@ fn thought_part(part: RawPart<'_>) -> Cow<'_, str> {
 }
 
 fn text_part(part: RawPart<'_>) -> Result<Cow<'_, str>, MessageError> {
-    let kind = part.kind.as_ref().map(|kind| &*kind.0);
-    if !matches!(kind, None | Some("text" | "input_text" | "output_text")) {
-        let kind = kind.unwrap_or_default();
-        return Err(MessageError::Content(
-            format!("a part of the type {kind:?} has no place in the form"),
-            "remove the part, or the row",
-        ));
-    }
+    part.check_text()?;
     let text = part.text.or(part.content).or(part.value);
     text.map(|text| text.0)
         .ok_or_else(|| MessageError::Shape("a part has no text".into()))

@@ -25,6 +25,45 @@ pub(super) struct RawRow<'r> {
     pub(super) tools: Option<&'r RawValue>,
     #[serde(borrow)]
     pub(super) functions: Option<&'r RawValue>,
+    pub(super) weight: Option<Mark>,
+    pub(super) train: Option<Mark>,
+    pub(super) loss: Option<Mark>,
+    pub(super) loss_scale: Option<Mark>,
+    pub(super) loss_weight: Option<Mark>,
+}
+
+/// The marks of a row or message as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawMarks {
+    pub(super) weight: Option<Mark>,
+    pub(super) train: Option<Mark>,
+    pub(super) loss: Option<Mark>,
+    pub(super) loss_scale: Option<Mark>,
+    pub(super) loss_weight: Option<Mark>,
+}
+
+impl RawRow<'_> {
+    pub(super) const fn marks(&self) -> RawMarks {
+        RawMarks {
+            weight: self.weight,
+            train: self.train,
+            loss: self.loss,
+            loss_scale: self.loss_scale,
+            loss_weight: self.loss_weight,
+        }
+    }
+}
+
+impl RawMessage<'_> {
+    pub(super) const fn marks(&self) -> RawMarks {
+        RawMarks {
+            weight: self.weight,
+            train: self.train,
+            loss: self.loss,
+            loss_scale: self.loss_scale,
+            loss_weight: self.loss_weight,
+        }
+    }
 }
 
 /// The messages of a row, unparsed.

@@ -196,6 +196,8 @@ pub struct Rendered {
     pub pieces: Vec<MaskPiece>,
     /// Spans of messages, in order and disjoint. Bytes in none of them are not trained.
     pub spans: Vec<MaskSpan>,
+    /// Whether messages are not trained because their reasoning was left out.
+    pub lacks_reasoning: bool,
 }
 
 impl Rendered {
@@ -205,6 +207,7 @@ impl Rendered {
             text,
             pieces: Vec::new(),
             spans,
+            lacks_reasoning: false,
         }
     }
 
@@ -212,6 +215,7 @@ impl Rendered {
         self.text.clear();
         self.pieces.clear();
         self.spans.clear();
+        self.lacks_reasoning = false;
     }
 
     /// Appends a special token by its name.

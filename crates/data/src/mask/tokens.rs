@@ -37,14 +37,8 @@ impl Tokens {
         for piece in &rendered.pieces {
             let text = rendered.text.get(at..piece.end).unwrap_or_default();
             if piece.special {
-                let id = tokenizer.special(text).ok_or_else(|| {
-                    refusal(
-                        DiagnosticCode::DataSpecialToken,
-                        format!("the tokenizer has no special token `{text}`"),
-                        "name the tokenizer of the model that has this form with --tokenizer",
-                        row,
-                    )
-                })?;
+                let id = tokenizer.special(text);
+                let id = id.ok_or_else(|| no_special_token(text, row))?;
                 self.ids.push(id);
                 self.ends.push(piece.end);
             } else {
@@ -201,15 +195,26 @@ impl Tokens {
     /// Refuses empty masks, and last answers without a trained stop token.
     pub(super) fn check(
         &self,
-        spans: &[MaskSpan],
+        rendered: &Rendered,
         options: &MaskOptions,
         row: &[u8],
     ) -> Result<(), Refusal> {
         let Some(last) = self.trained.iter().rposition(|trained| *trained) else {
+            let (message, help) = if rendered.lacks_reasoning {
+                (
+                    "no token of the row is trained, because the reasoning of its answers is left out",
+                    "render the reasoning, or train answers without it with --train-without-reasoning",
+                )
+            } else {
+                (
+                    "no token of the row is trained",
+                    "add an answer, or choose other classes and roles with --train and --roles",
+                )
+            };
             return Err(refusal(
                 DiagnosticCode::DataMaskEmpty,
-                "no token of the row is trained".into(),
-                "add an answer, or choose other classes and roles with --train and --roles",
+                message.into(),
+                help,
                 row,
             ));
         };
@@ -217,19 +222,68 @@ impl Tokens {
             return Ok(());
         }
         let end = self.ends.get(last).copied().unwrap_or(0);
-        let mut before = spans.iter().rev().filter(|span| span.start < end);
-        let span = before.find(|span| span.trained && span.class != SpanClass::Context);
-        if span.is_none_or(|span| span.stop) {
+        let trained =
+            rendered.spans.iter().rev().filter(|span| {
+                span.start < end && span.trained && span.class != SpanClass::Context
+            });
+        let Some(part) = trained.clone().next().map(|span| span.part) else {
+            return Ok(());
+        };
+        // Templates write white space after the token with which the model stops.
+        let is_space = |span: &MaskSpan| {
+            let text = rendered.text.get(span.start..span.end).unwrap_or_default();
+            span.class == SpanClass::Terminator && text.trim().is_empty()
+        };
+        let of_message = trained.take_while(|span| span.part == part);
+        let mut ending = of_message
+            .clone()
+            .skip_while(|span| !span.stop && is_space(span));
+        if ending
+            .next()
+            .is_some_and(|span| span.stop && self.is_trained(span))
+        {
             return Ok(());
         }
+        let mut texts = of_message.filter(|span| span.class != SpanClass::Terminator);
+        let (message, help) = if texts
+            .next()
+            .is_some_and(|span| span.class == SpanClass::Reasoning)
+        {
+            (
+                "the last trained message is reasoning, after which the model does not stop",
+                "end the row with an answer, train `answer` and `call` as well, or accept such rows with \
+                 --allow-untrained-stop",
+            )
+        } else {
+            (
+                "the last trained message has no trained stop token",
+                "end the row with an answer, leave later messages out with --drop-trailing, or add \
+                 `terminator` to --train",
+            )
+        };
         Err(refusal(
             DiagnosticCode::DataStopUntrained,
-            "the last trained message has no trained stop token".into(),
-            "end the row with an answer, leave later messages out with --drop-trailing, or add \
-             `terminator` to --train",
+            message.into(),
+            help,
             row,
         ))
     }
+
+    /// Returns whether the token of the first byte of a span is trained.
+    fn is_trained(&self, span: &MaskSpan) -> bool {
+        let token = self.ends.partition_point(|end| *end <= span.start);
+        self.trained.get(token) == Some(&true)
+    }
+}
+
+/// Returns the refusal of a tokenizer that would encode a control token as ordinary text.
+pub(super) fn no_special_token(name: &str, row: &[u8]) -> Refusal {
+    refusal(
+        DiagnosticCode::DataSpecialToken,
+        format!("the tokenizer has no special token `{name}`"),
+        "name the tokenizer of the model that has this form with --tokenizer",
+        row,
+    )
 }
 
 fn refusal(code: DiagnosticCode, text: String, help: &'static str, row: &[u8]) -> Refusal {

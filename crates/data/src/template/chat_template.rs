@@ -1,11 +1,12 @@
 //! Rows to rendered text with spans.
 
 use super::clock::TemplateDate;
-use super::engine::{self, MARKS, TemplateFailure};
+use super::engine::{self, MARKS};
+use super::failure::Failure;
 use super::generation;
+use super::input::Input;
 use super::marks::{Marks, Place, Stripped, ValueClass, ValueSort};
 use super::node::Node;
-use super::python_json::float;
 use super::regions::{self, NoRegion, Region};
 use super::spans::spans;
 use crate::Refusal;
@@ -156,12 +157,40 @@ impl ChatTemplate {
     /// - `E-DATA-TEMPLATE-DROPPED` if an answer or a call is not in the rendered text,
     /// - `E-DATA-BEGIN-TWICE` if the text begins with its first token twice.
     pub fn render(&self, row: &[u8]) -> Result<Rendered, Refusal> {
-        let whole = Span::new(0, row.len());
-        self.rendered(row).map_err(|failure| failure.refusal(whole))
+        let with_reasoning = self.render_first(row, usize::MAX, false)?;
+        Ok(with_reasoning.rendered)
     }
 
-    fn rendered(&self, row: &[u8]) -> Result<Rendered, Failure> {
-        let input = Input::read(row)?;
+    /// Renders the first `count` messages of a row.
+    ///
+    /// With `has_objects`, arguments that are the text of an object are passed as the object.
+    pub(crate) fn render_first(
+        &self,
+        row: &[u8],
+        count: usize,
+        has_objects: bool,
+    ) -> Result<TemplateRendering, Refusal> {
+        let whole = Span::new(0, row.len());
+        self.rendered(row, count, has_objects)
+            .map_err(|failure| failure.refusal(whole))
+    }
+
+    /// Returns whether rows pass of which the template leaves out a part.
+    pub(crate) const fn allows_dropped(&self) -> bool {
+        self.options.allow_dropped
+    }
+
+    fn rendered(
+        &self,
+        row: &[u8],
+        count: usize,
+        has_objects: bool,
+    ) -> Result<TemplateRendering, Failure> {
+        let mut input = Input::read(row)?;
+        input.messages.truncate(count);
+        if has_objects {
+            input.parse_arguments();
+        }
         let text = self.plain(&input, &input.messages, false)?;
         input.check_numbers(&text)?;
         if let Some(begin) = self
@@ -174,13 +203,32 @@ impl ChatTemplate {
             return Err(Failure::DoubleBegin(begin.to_owned()));
         }
         let (marks, stripped, sorts) = self.marked(&input, &text)?;
-        self.check_dropped(&marks, &stripped)?;
+        let rendered = stripped.values.iter();
+        let rendered = rendered.map(|place| place.value.original).collect();
+        if !self.options.allow_dropped {
+            check_dropped(&marks, &rendered)?;
+        }
         Self::check_encoded_twice(&text, &stripped)?;
         let mut all = Vec::new();
         for region in self.regions(&input, &stripped, &sorts)? {
             spans(&text, &region, &self.stops, &mut all);
         }
-        Ok(Rendered::of_template(text, all))
+        let without_reasoning = input.assistants().into_iter().filter(|message| {
+            let values = marks
+                .values
+                .iter()
+                .filter(|value| value.message == *message && value.class == ValueClass::Reasoning);
+            let mut are_rendered = values.map(|value| rendered.contains(&value.original));
+            let is_lost = are_rendered
+                .next()
+                .is_some_and(|first| !first && !are_rendered.any(|is_rendered| is_rendered));
+            is_lost || input.has_unmarked_reasoning(*message, &sorts)
+        });
+        let without_reasoning = without_reasoning.collect();
+        Ok(TemplateRendering {
+            rendered: Rendered::of_template(text, all),
+            without_reasoning,
+        })
     }
 
     /// Renders messages without marks.
@@ -226,6 +274,14 @@ impl ChatTemplate {
             let messages = marks.mark(&input.messages, sorts);
             // An error here is that of a template that reads its values.
             let marked = self.run(input, &messages, false, Some(&marks)).ok();
+            let is_printed = |text: &String| {
+                marks
+                    .witness()
+                    .is_some_and(|witness| text.contains(witness))
+            };
+            if marked.as_ref().is_some_and(is_printed) {
+                return Err(Failure::PrintedParts);
+            }
             let stripped = marked.and_then(|marked| marks.strip(&marked));
             let stripped = stripped.filter(|stripped| stripped.text == text);
             Ok(stripped.map(|stripped| (marks, stripped)))
@@ -241,41 +297,6 @@ impl ChatTemplate {
         }
         let (marks, stripped) = attempt(&usable)?.ok_or(Failure::Changed)?;
         Ok((marks, stripped, usable))
-    }
-
-    /// Refuses a row whose answer, call or part of reasoning is left out.
-    fn check_dropped(&self, marks: &Marks, stripped: &Stripped) -> Result<(), Failure> {
-        if self.options.allow_dropped {
-            return Ok(());
-        }
-        let rendered: BTreeSet<usize> = stripped
-            .values
-            .iter()
-            .map(|place| place.value.index)
-            .collect();
-        for value in &marks.values {
-            let what = match value.class {
-                ValueClass::Call => "a call",
-                ValueClass::Answer => "text",
-                // All reasoning of a message may be left out, but not a part of it.
-                ValueClass::Reasoning
-                    if value.sort == ValueSort::Content
-                        && marks.values.iter().any(|other| {
-                            other.message == value.message
-                                && other.sort == value.sort
-                                && other.class == value.class
-                                && rendered.contains(&other.index)
-                        }) =>
-                {
-                    "a part of the reasoning"
-                }
-                ValueClass::Reasoning | ValueClass::Context => continue,
-            };
-            if !rendered.contains(&value.index) {
-                return Err(Failure::Dropped(what, value.message));
-            }
-        }
-        Ok(())
     }
 
     /// Refuses a row whose arguments are text that the template encodes once more.
@@ -348,212 +369,38 @@ impl ChatTemplate {
     }
 }
 
-/// The conversation of a row.
-struct Input {
-    messages: Vec<Node>,
-    tools: Option<Node>,
-    documents: Option<Node>,
-    variables: Vec<(String, Node)>,
-}
-
-impl Input {
-    fn read(row: &[u8]) -> Result<Self, Failure> {
-        let row = std::str::from_utf8(row).map_err(|error| Failure::Syntax(error.to_string()))?;
-        let row = Node::parse(row).map_err(Failure::Syntax)?;
-        let Some(Node::List(messages)) = row.get("messages") else {
-            return Err(Failure::Shape("the row has no list `messages`"));
-        };
-        if messages
-            .iter()
-            .any(|message| !matches!(message, Node::Map(_)))
-        {
-            return Err(Failure::Shape("a message is not an object"));
+/// Refuses a row without some of its text, calls or reasoning.
+///
+/// `rendered` has the values in the text.
+fn check_dropped(marks: &Marks, rendered: &BTreeSet<usize>) -> Result<(), Failure> {
+    for value in &marks.values {
+        if rendered.contains(&value.original) {
+            continue;
         }
-        let tools = match row.get("tools") {
-            // A column of mixed types is stored as text.
-            Some(Node::Text(text)) if !text.trim().is_empty() => {
-                Some(Node::parse(text).map_err(|_| Failure::Shape("`tools` is not JSON"))?)
-            }
-            Some(Node::List(tools)) => Some(Node::List(tools.clone())),
-            _ => None,
-        };
-        let variables = match row.get("chat_template_kwargs") {
-            Some(Node::Map(variables)) => variables.clone(),
-            _ => Vec::new(),
-        };
-        Ok(Self {
-            messages: messages.iter().map(normal).collect(),
-            tools,
-            documents: row
-                .get("documents")
-                .filter(|value| **value != Node::Null)
-                .cloned(),
-            variables,
-        })
-    }
-
-    /// Refuses numbers that the engine printed otherwise than Python.
-    fn check_numbers(&self, text: &str) -> Result<(), Failure> {
-        let mut found = None;
-        let nodes = self.messages.iter().chain(&self.tools);
-        for node in nodes.chain(self.variables.iter().map(|variable| &variable.1)) {
-            node.each_float(&mut |number| {
-                let printed = Value::from(number).to_string();
-                if printed != float(number) && text.contains(&printed) {
-                    found = Some(float(number));
+        let what = match value.class {
+            ValueClass::Call => "a call",
+            ValueClass::Answer | ValueClass::Context => "text",
+            ValueClass::Reasoning => {
+                // All reasoning of a message may be left out, but not a part of it.
+                let mut others = marks
+                    .values
+                    .iter()
+                    .filter(|other| other.message == value.message && other.class == value.class);
+                if !others.any(|other| rendered.contains(&other.original)) {
+                    continue;
                 }
-            });
-        }
-        found.map_or(Ok(()), |number| {
-            let reason = "is joined to text by the chat template, which is not supported";
-            Err(Failure::Template(format!("the number {number} {reason}")))
-        })
-    }
-
-    fn assistants(&self) -> Vec<usize> {
-        let messages = self.messages.iter().enumerate();
-        let found = messages.filter(|(_, message)| {
-            message.get("role").and_then(Node::as_text) == Some("assistant")
-        });
-        found.map(|(index, _)| index).collect()
-    }
-
-    fn has(&self, names: &[&str]) -> bool {
-        let is_set = |node: &Node| !matches!(node, Node::Null) && *node != Node::List(Vec::new());
-        self.assistants().into_iter().any(|index| {
-            let message = self.messages.get(index);
-            let mut values = names
-                .iter()
-                .filter_map(|name| message.and_then(|message| message.get(name)));
-            values.any(is_set)
-        })
-    }
-
-    fn has_content(&self) -> bool {
-        self.has(&["content"])
-    }
-
-    fn has_calls(&self) -> bool {
-        self.has(&["tool_calls"])
-    }
-
-    fn has_reasoning(&self) -> bool {
-        self.has(&["reasoning_content"])
-    }
-}
-
-/// Returns a message as `transformers` passes it: without null, with both names of reasoning.
-fn normal(message: &Node) -> Node {
-    let Node::Map(members) = message else {
-        return message.clone();
-    };
-    let members = members.iter().filter(|member| member.1 != Node::Null);
-    let members: Vec<(String, Node)> = members.cloned().collect();
-    let mut message = Node::Map(members);
-    let reasoning = ["reasoning_content", "thinking", "reasoning"]
-        .iter()
-        .find_map(|name| message.get(name))
-        .cloned();
-    if let Some(reasoning) = reasoning {
-        if message.get("thinking").is_none()
-            && let Node::Map(members) = &mut message
-        {
-            members.insert(0, ("thinking".to_owned(), reasoning.clone()));
-        }
-        message.set("reasoning_content", reasoning);
-    }
-    message
-}
-
-/// The reason why a row has no rendering.
-#[derive(Debug)]
-enum Failure {
-    Syntax(String),
-    Shape(&'static str),
-    Template(String),
-    NoDate,
-    NoMarks,
-    Changed,
-    Region(NoRegion),
-    Dropped(&'static str, usize),
-    EncodedTwice(usize),
-    DoubleBegin(String),
-}
-
-impl Failure {
-    fn template(error: &minijinja::Error) -> Self {
-        match engine::reported(error) {
-            Some(TemplateFailure::NoDate) => Self::NoDate,
-            Some(TemplateFailure::Raised(message)) => Self::Template(format!(
-                "the chat template refuses the conversation: {message}"
-            )),
-            Some(failure @ TemplateFailure::DateFormat(_)) => Self::Template(failure.to_string()),
-            None => Self::Template(format!("the chat template fails: {error}")),
-        }
-    }
-
-    fn refusal(self, place: Span) -> Refusal {
-        use DiagnosticCode as Code;
-        let unknown = "the spans of the assistant are unknown";
-        let (code, message, help) = match self {
-            Self::Syntax(error) => (Code::JsonSyntax, error, "correct or remove the row"),
-            Self::Shape(message) => (
-                Code::JsonShape,
-                message.to_owned(),
-                "convert the data set to messages with `logue data convert`",
-            ),
-            Self::Template(message) => (
-                Code::DataTemplate,
-                message,
-                "change the row, or use the template of another model",
-            ),
-            Self::NoDate => (
-                Code::DataTemplateDate,
-                "the chat template prints the day, which is not given".to_owned(),
-                "give the day with `--date`",
-            ),
-            Self::NoMarks => (
-                Code::DataTemplateSpans,
-                format!("{unknown}: the row has characters of both planes for private use"),
-                "remove these characters, or the row",
-            ),
-            Self::Changed => (
-                Code::DataTemplateSpans,
-                format!("{unknown}: the template tests or changes the text of messages"),
-                "add `{% generation %}` to the template",
-            ),
-            Self::Region(NoRegion::Stop) => (
-                Code::DataStopUntrained,
-                "no stop token follows an answer in the output of the template".to_owned(),
-                "name the stop token with `--stop-token`",
-            ),
-            Self::Region(reason) => {
-                let reason = match reason {
-                    NoRegion::Header => "an answer does not follow the prompt for answers",
-                    _ => "values are not in the order of their messages",
-                };
-                (
-                    Code::DataTemplateSpans,
-                    format!("{unknown}: {reason}"),
-                    "add `{% generation %}` to the template",
-                )
+                "a part of the reasoning"
             }
-            Self::Dropped(what, message) => (
-                Code::DataTemplateDropped,
-                format!("the chat template leaves out {what} of message {message}"),
-                "use a template that renders it",
-            ),
-            Self::EncodedTwice(message) => (
-                Code::DataTemplate,
-                format!("the chat template encodes the arguments of message {message} twice"),
-                "write arguments as objects with `logue data convert`",
-            ),
-            Self::DoubleBegin(token) => (
-                Code::DataBeginTwice,
-                format!("the text begins with `{token}` twice"),
-                "remove the token from the first message",
-            ),
         };
-        Refusal::new(code, message, place).with_help(help)
+        return Err(Failure::Dropped(what, value.message));
     }
+    Ok(())
+}
+
+/// The rendering of a row.
+#[derive(Debug)]
+pub(crate) struct TemplateRendering {
+    pub(crate) rendered: Rendered,
+    /// The messages whose reasoning is not in the text, or is changed in it.
+    pub(crate) without_reasoning: Vec<usize>,
 }

@@ -50,6 +50,8 @@ pub(super) struct MarkedValue {
     pub(super) is_object: bool,
     /// The number of the value in the row.
     pub(super) index: usize,
+    /// The number of the first value with this reasoning under another name.
+    pub(super) original: usize,
 }
 
 /// Marks values with characters that the row does not contain.
@@ -59,8 +61,8 @@ pub(super) struct Marks {
     pub(super) values: Vec<MarkedValue>,
 }
 
-/// Characters in a plane for private use.
-const PLANE: u32 = 0xfffe;
+/// Characters of marks in a plane for private use; one more is the witness.
+const PLANE: u32 = 0xfffd;
 
 impl Marks {
     /// Returns marks that the messages do not contain; `None` if there are none.
@@ -92,6 +94,13 @@ impl Marks {
     fn character(&self, index: usize) -> Option<char> {
         let index = u32::try_from(index).ok().filter(|index| *index < PLANE)?;
         char::from_u32(self.first + index)
+    }
+
+    /// Returns the name of a member that each part of a content gets.
+    ///
+    /// It is in a rendering if the template prints parts as Python does instead of their text.
+    pub(super) fn witness(&self) -> Option<char> {
+        char::from_u32(self.first + PLANE)
     }
 
     /// Returns the marks of a generation.
@@ -129,11 +138,7 @@ impl Marks {
             };
             marking.content(message, is_assistant);
             if is_assistant {
-                for name in ["reasoning_content", "thinking", "reasoning"] {
-                    if let Some(Node::Text(text)) = message.get_mut(name) {
-                        *text = marking.value(text, ValueSort::Reasoning, ValueClass::Reasoning);
-                    }
-                }
+                marking.reasoning(message);
                 if let Some(Node::List(calls)) = message.get_mut("tool_calls") {
                     for call in calls {
                         marking.call(call);
@@ -229,8 +234,28 @@ impl Marking<'_> {
             message: self.message,
             is_object: sort == ValueSort::Arguments && text.trim_start().starts_with("{\""),
             index: self.marks.values.len(),
+            original: self.marks.values.len(),
         };
         self.marks.enclose(text, value)
+    }
+
+    /// Marks reasoning in fields, of which several may have the same text.
+    fn reasoning(&mut self, message: &mut Node) {
+        let mut seen: Vec<(String, usize)> = Vec::new();
+        for name in ["reasoning_content", "thinking", "reasoning"] {
+            let Some(Node::Text(text)) = message.get_mut(name) else {
+                continue;
+            };
+            let index = self.marks.values.len();
+            let marked = self.value(text, ValueSort::Reasoning, ValueClass::Reasoning);
+            let plain = std::mem::replace(text, marked);
+            let original = seen.iter().find(|(text, _)| *text == plain);
+            let original = original.map_or(index, |(_, original)| *original);
+            if let Some(value) = self.marks.values.get_mut(index) {
+                value.original = original;
+            }
+            seen.push((plain, original));
+        }
     }
 
     fn content(&mut self, message: &mut Node, is_assistant: bool) {
@@ -238,12 +263,27 @@ impl Marking<'_> {
             Some(Node::Text(text)) => *text = self.text(text, is_assistant),
             Some(Node::List(parts)) => {
                 for part in parts {
-                    if let Some(Node::Text(text)) = part.get_mut("text") {
-                        *text = self.text(text, is_assistant);
-                    }
+                    self.part(part, is_assistant);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn part(&mut self, part: &mut Node, is_assistant: bool) {
+        let kind = part.get("type").and_then(Node::as_text);
+        let is_reasoning = is_assistant && matches!(kind, Some("thinking" | "reasoning"));
+        for name in ["text", "thinking", "reasoning"] {
+            match part.get_mut(name) {
+                Some(Node::Text(text)) if is_reasoning => {
+                    *text = self.value(text, ValueSort::Reasoning, ValueClass::Reasoning);
+                }
+                Some(Node::Text(text)) if name == "text" => *text = self.text(text, is_assistant),
+                _ => {}
+            }
+        }
+        if let Some(witness) = self.marks.witness() {
+            part.set(&witness.to_string(), Node::Null);
         }
     }
 

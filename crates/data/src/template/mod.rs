@@ -14,12 +14,16 @@
 mod chat_template;
 mod clock;
 mod engine;
+mod failure;
 mod generation;
+mod input;
 mod marks;
 mod node;
 mod python_json;
 mod regions;
 mod spans;
 
+pub(crate) use chat_template::TemplateRendering;
 pub use chat_template::{ChatTemplate, TemplateOptions};
 pub use clock::TemplateDate;
+pub(crate) use node::Members;

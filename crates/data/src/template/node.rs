@@ -158,7 +158,7 @@ impl Node {
 }
 
 /// The members of an object in their order.
-struct Members<'j>(Vec<(String, &'j RawValue)>);
+pub(crate) struct Members<'j>(pub(crate) Vec<(String, &'j RawValue)>);
 
 impl<'de: 'j, 'j> Deserialize<'de> for Members<'j> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -76,6 +76,8 @@ impl Layout {
             }
             ValueKind::Map => {
                 let mut names: Vec<Value> = value.try_iter()?.collect();
+                // Parts have the witness in marked renderings only.
+                names.retain(|name| !name.as_str().is_some_and(|name| self.is_witness(name)));
                 if self.is_sorted {
                     names.sort();
                 }
@@ -146,6 +148,12 @@ impl Layout {
             }
         }
         json.push('"');
+    }
+
+    fn is_witness(&self, name: &str) -> bool {
+        let mut characters = name.chars();
+        let only = characters.next().filter(|_| characters.next().is_none());
+        only.is_some_and(|character| self.is_mark(character))
     }
 
     fn is_mark(&self, character: char) -> bool {

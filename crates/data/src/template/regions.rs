@@ -63,14 +63,21 @@ pub(super) fn tagged(stripped: &Stripped, assistants: &[usize]) -> Result<Vec<Re
 }
 
 /// Returns the message of text without values: that of the value before it if it is of the
-/// assistant, otherwise that of the value after it.
+/// assistant, otherwise that of the value after it, or the only one between both.
 fn beside(stripped: &Stripped, from: usize, to: usize, assistants: &[usize]) -> Option<usize> {
     let before = stripped.values.iter().rev().find(|place| place.to <= from);
     let after = stripped.values.iter().find(|place| place.from >= to);
-    let messages = [before, after].into_iter().flatten();
-    messages
-        .map(|place| place.value.message)
-        .find(|message| assistants.contains(message))
+    let [before, after] = [before, after].map(|place| place.map(|place| place.value.message));
+    let is_assistant = |message: &usize| assistants.contains(message);
+    let beside = [before, after].into_iter().flatten().find(is_assistant);
+    beside.or_else(|| {
+        let is_between = |message: &&usize| {
+            before.is_none_or(|before| before < **message)
+                && after.is_none_or(|after| **message < after)
+        };
+        let mut between = assistants.iter().filter(is_between);
+        between.next().copied().filter(|_| between.next().is_none())
+    })
 }
 
 /// Returns the regions of a template without such tags.

@@ -29,8 +29,11 @@ pub(crate) fn mask(arguments: &DataMaskArgs) -> Result<Exit, CliError> {
             None => masker,
         }
     };
+    let first = masker(tokenizer.duplicate());
+    let checked = first.check_tokenizer();
+    checked.map_err(|refusal| refused(&refusal))?;
     if let Some(number) = arguments.show {
-        let mut masker = masker(tokenizer);
+        let mut masker = first;
         return show(&arguments.files, number, &mut masker);
     }
     let columns = arguments.output_columns();
@@ -77,6 +80,13 @@ fn template(arguments: &DataMaskArgs) -> Result<(Option<Arc<ChatTemplate>>, Stri
     if arguments.roles.iter().any(|role| role != "assistant") {
         let help = "leave out --roles: a template marks the text of the assistant only";
         return Err(usage("--to template trains the role assistant", help));
+    }
+    if !arguments.has_default_reasoning() {
+        let help = "leave out --reasoning: set a variable of the template with --variable";
+        return Err(usage(
+            "a template chooses the reasoning that it renders",
+            help,
+        ));
     }
     let mut options = TemplateOptions::default();
     if let Some(path) = &arguments.tokenizer_config {
