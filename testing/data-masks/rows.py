@@ -1,14 +1,27 @@
 """Random conversations for templates."""
 
+import itertools
 import random
 
 TEXTS = ["Hello", "At 06:12.", "naïve 東京 🦊", "a\n\nb", "  padded  ", "\nnewline first", "{\"a\": 1}", "x < y & z", "1. one\n2. two\n", "it's \"quoted\" \\ back", "tab\tend", "<tool_response>", "é\u200b", "user\nassistant", "None", "0"]
 NAMES = ["tide", "search_web", "add", "get.weather"]
 
 
+class Generator(random.Random):
+    """A random generator that may give each text and call a word that is unique."""
+
+    numbers = None
+
+    def number(self):
+        return f"n{next(self.numbers)}n"
+
+
 def arguments(generator):
     values = [1, -2.5, True, None, "Brest", "a \"b\"\n", "", [1, "x"], {"deep": {"er": "y"}}, 1e20, "日本"]
-    return {name: generator.choice(values) for name in generator.sample(["port", "query", "count", "items", "mode"], generator.randrange(0, 4))}
+    found = {name: generator.choice(values) for name in generator.sample(["port", "query", "count", "items", "mode"], generator.randrange(0, 4))}
+    if generator.numbers:
+        found["number"] = generator.number()
+    return found
 
 
 def tools(generator):
@@ -19,7 +32,10 @@ def tools(generator):
 
 
 def text(generator):
-    return " ".join(generator.choice(TEXTS) for _ in range(generator.randrange(1, 3)))
+    words = [generator.choice(TEXTS) for _ in range(generator.randrange(1, 3))]
+    if generator.numbers:
+        words.insert(generator.randrange(len(words) + 1), generator.number())
+    return " ".join(words)
 
 
 def row(generator):
@@ -65,7 +81,9 @@ def as_parts(found):
     return found
 
 
-def rows(seed, count, parts=False):
-    generator = random.Random(seed)
+def rows(seed, count, parts=False, numbered=False):
+    """Returns random rows; the texts and calls of numbered ones have a word that is unique."""
+    generator = Generator(seed)
+    generator.numbers = itertools.count() if numbered else None
     found = [row(generator) for _ in range(count)]
     return [as_parts(row) for row in found] if parts else found

@@ -1,17 +1,14 @@
-//! Answers requests of `compare.py`: one JSON value on a line, one answer on a line.
+//! Answers requests of `encode.py` and `render.py`: one JSON value on a line, one answer on a line.
 //!
 //! `encode TOKENIZER` answers a text with its ids and the ends of its tokens in bytes.
-//! `render TEMPLATE DATE` answers a row with its text and spans, or with a code, and
-//! `mask TEMPLATE DATE TOKENIZER` with its ids and mask; the first line of the input is an object of
-//! variables.
+//! `render TEMPLATE DATE` answers a row with its text and spans, or with a code; the first line of
+//! the input is an object of variables.
 
-use logue_data::mask::{MaskForm, MaskOptions, Masker};
 use logue_data::{ChatTemplate, HfTokenizer, Refusal, TemplateDate, TemplateOptions, Tokenizer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +16,6 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["encode", tokenizer] => encode(tokenizer),
         ["render", template, date] => render(template, date),
-        ["mask", template, date, tokenizer] => mask(template, date, tokenizer),
         _ => Err("usage: data-masks encode TOKENIZER | render TEMPLATE DATE".to_owned()),
     };
     match result {
@@ -77,22 +73,6 @@ fn render(path: &str, date: &str) -> Result<(), String> {
             ])
         });
         Ok(json!({"text": rendered.text, "spans": spans.collect::<Vec<_>>()}))
-    })
-}
-
-fn mask(path: &str, date: &str, tokenizer: &str) -> Result<(), String> {
-    let tokenizer = HfTokenizer::load(Path::new(tokenizer))
-        .map_err(|refusal| refusal.finding.message.clone())?;
-    let mut options = MaskOptions::new(MaskForm::ChatMl);
-    options.allow_untrained_stop = true;
-    let template = Arc::new(template(path, date)?);
-    let mut masker = Masker::new(options, Box::new(tokenizer)).with_template(template);
-    answer(|row| {
-        let row = row.to_string();
-        Ok(match masker.mask(row.as_bytes()) {
-            Err(refusal) => refused(&refusal),
-            Ok(masked) => json!({"ids": masked.ids, "trained": masked.trained}),
-        })
     })
 }
 
