@@ -41,7 +41,8 @@ const USAGE: &str =
                 openarmature: the harness against every YAML file of cases in a folder;
                 --mutate: changes every expectation, which must make its case fail
   readme        the commands of the README and of docs, in their order
-  screenshots   the screenshots of docs/terminal.md, from runs on a real terminal; --check compares
+  screenshots   the screenshots of docs/terminal.md and of examples, from runs on a real terminal;
+                --check compares
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed
   wheel         the Python package openchatml, into target/wheels; needs python3, and maturin from

@@ -1,4 +1,4 @@
-//! `cargo xtask screenshots`: the screenshots of `docs/terminal.md`.
+//! `cargo xtask screenshots`: the screenshots of `docs/terminal.md` and of `examples`.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,6 +19,7 @@ pub(crate) fn screenshots(root: &Path, rest: &[&str]) -> Result<(), String> {
             "logue-cli",
             "--test",
             "cli",
+            // `example_screenshots::` too.
             "screenshots::",
         ])
         .env("LOGUE_SCREENSHOTS", mode)

@@ -43,6 +43,8 @@ mod dry_run;
 mod edited;
 mod editing;
 mod example;
+mod example_screenshots;
+mod examples;
 mod expanded;
 mod explain;
 mod failed_turns;

@@ -110,7 +110,7 @@ pub(crate) fn example_copy() -> tempfile::TempDir {
     folder
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

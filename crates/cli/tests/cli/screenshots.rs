@@ -13,15 +13,15 @@ use crate::program::folder;
 use crate::terminal::{Terminal, command};
 
 /// Rows of the emulator, which are more than any run prints.
-const ROWS: u16 = 200;
+pub(crate) const ROWS: u16 = 200;
 /// The size of a cell in an image.
 const CELL: (f64, f64) = (8.4, 19.0);
 /// The space around the cells.
 const MARGIN: f64 = 14.0;
 
 /// The colours of a terminal.
-struct Theme {
-    name: &'static str,
+pub(crate) struct Theme {
+    pub(crate) name: &'static str,
     background: &'static str,
     border: &'static str,
     text: &'static str,
@@ -30,7 +30,7 @@ struct Theme {
     colours: [&'static str; 8],
 }
 
-const THEMES: [Theme; 2] = [
+pub(crate) const THEMES: [Theme; 2] = [
     Theme {
         name: "dark",
         background: "#0d1117",
@@ -201,7 +201,7 @@ fn screen(scene: &Scene, columns: u16) -> Parser {
 }
 
 /// Replaces durations, which differ from run to run.
-fn timeless(text: &str) -> String {
+pub(crate) fn timeless(text: &str) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         let Some(end) = line.find(" s\u{1b}").or_else(|| line.find(" s\r")) else {
@@ -223,7 +223,7 @@ fn timeless(text: &str) -> String {
 }
 
 /// Returns the image of a screen.
-fn image(screen: &Screen, theme: &Theme, title: &str) -> String {
+pub(crate) fn image(screen: &Screen, theme: &Theme, title: &str) -> String {
     let (_, columns) = screen.size();
     let columns = columns.get();
     let used = |row: &u16| (0..columns).any(|at| is_used(screen.cell(*row, at)));

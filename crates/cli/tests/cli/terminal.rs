@@ -154,9 +154,14 @@ pub(crate) fn command(
     let mut command = logue(folder);
     command
         .args(arguments)
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("TERM", "xterm-256color")
-        .env_remove("NO_COLOR");
+        .env("OPENAI_BASE_URL", server.base_url());
+    on_terminal(&mut command);
+    command
+}
+
+/// Sets the environment of a terminal with colours and without extensions.
+pub(crate) fn on_terminal(command: &mut Command) {
+    command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
     for name in [
         "KITTY_WINDOW_ID",
         "WT_SESSION",
@@ -166,7 +171,6 @@ pub(crate) fn command(
     ] {
         command.env_remove(name);
     }
-    command
 }
 
 /// An answer whose words are numbered, in blocks of all kinds.
