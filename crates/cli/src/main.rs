@@ -30,7 +30,7 @@ use logue_tools::sandbox;
 
 use crate::arguments::{Command, plain_error};
 use crate::commands::{
-    ask, check, convert, data, debug, doctor, explain, fix, fmt, generate, help, mcp, models,
+    ask, check, convert, data, debug, doctor, explain, fix, fmt, generate, help, init, mcp, models,
     replay, run, scan, send, serve, sessions, signal, tokens, trust, view,
 };
 use crate::exit::Exit;
@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Init(arguments) => init::init(&arguments),
         Command::Ask(arguments) => ask::ask(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),

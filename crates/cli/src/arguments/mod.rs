@@ -14,6 +14,7 @@ mod display;
 mod doctor;
 mod explain;
 mod help;
+mod init;
 mod limits;
 mod losses;
 mod mcp;
@@ -50,6 +51,7 @@ pub(crate) use display::DisplayArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::ExplainArgs;
 pub(crate) use help::{HelpArgs, command, parse};
+pub(crate) use init::InitArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use losses::LossArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs, ServerAccessArgs};
@@ -102,6 +104,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(InitArgs),
     Ask(AskArgs),
     Run(RunArgs),
     Replay(ReplayArgs),

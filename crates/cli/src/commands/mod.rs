@@ -11,6 +11,7 @@ pub(crate) mod fix;
 pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod help;
+pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod replay;

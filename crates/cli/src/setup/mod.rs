@@ -3,6 +3,7 @@
 pub(crate) mod argument_editor;
 pub(crate) mod attachments;
 pub(crate) mod config;
+pub(crate) mod default_model;
 pub(crate) mod dry_run;
 pub(crate) mod environment;
 pub(crate) mod evaluation;
@@ -31,6 +32,7 @@ pub(crate) mod store;
 pub(crate) mod store_log;
 pub(crate) mod stored_messages;
 pub(crate) mod suspended;
+pub(crate) mod templates;
 pub(crate) mod terminal_approver;
 pub(crate) mod token_file;
 pub(crate) mod transcript;

@@ -18,6 +18,8 @@ const OWN: &[&str] = &[
     "harness_session_id_unresolved",
     "harness_signal_correlation_failed",
     "idempotency_key_reused",
+    "init_file_exists",
+    "init_write_failed",
     "internal",
     "budget_exceeded",
     "max_requests_reached",

@@ -57,6 +57,7 @@ mod handles;
 mod help;
 mod hostile;
 mod hostile_tools;
+mod init;
 mod interrupted;
 mod json_output;
 mod killed;

@@ -4,30 +4,16 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use logue_model::{ListedModel, ServerReport};
+use logue_model::ListedModel;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::finding::Finding;
 use crate::setup::config::user_file;
+use crate::setup::default_model::{choose_model, quoted_toml};
 use crate::setup::server_list::{ListedServer, listed_servers};
 use crate::setup::settings::{ModelSettings, Settings};
 
 const CHECK: &str = "fix";
-
-/// Small models of known providers, which are chosen if a server lists them.
-const PREFERRED: &[&str] = &["gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"];
-/// Parts of the names of models that do not answer questions.
-const OTHER_USES: &[&str] = &[
-    "embed",
-    "whisper",
-    "tts",
-    "dall-e",
-    "image",
-    "moderation",
-    "rerank",
-    "transcribe",
-    "realtime",
-];
 
 /// Writes a configuration with a model, unless one is configured.
 ///
@@ -53,7 +39,7 @@ pub(super) async fn write(arguments: &DoctorArgs, settings: &Settings) -> Findin
     };
     let wanted = arguments.model.as_deref();
     let found = servers.iter().find_map(|server| {
-        let model = choose(server.report.as_ref().ok()?, wanted)?;
+        let model = choose_model(server.report.as_ref().ok()?, wanted)?;
         Some((server, model))
     });
     let Some((server, model)) = found else {
@@ -86,19 +72,6 @@ fn nothing_found(wanted: Option<&str>) -> Finding {
         .with_help("`logue models` lists the models of all servers")
 }
 
-/// Returns the model to use by default.
-fn choose<'a>(report: &'a ServerReport, wanted: Option<&str>) -> Option<&'a ListedModel> {
-    let named = |name: &str| report.models.iter().find(|model| model.name == name);
-    if let Some(wanted) = wanted {
-        return named(wanted);
-    }
-    let answers = |model: &&ListedModel| !OTHER_USES.iter().any(|part| model.name.contains(part));
-    PREFERRED
-        .iter()
-        .find_map(|name| named(name))
-        .or_else(|| report.models.iter().find(answers))
-}
-
 /// Returns the text of the settings.
 fn first_settings(
     server: &ListedServer,
@@ -107,17 +80,11 @@ fn first_settings(
     settings: &ModelSettings,
 ) -> String {
     let name = server.model_flag(&model.name, settings);
-    let mut text = format!("[model]\nname = {}\n", quoted(&name));
+    let mut text = format!("[model]\nname = {}\n", quoted_toml(&name));
     if base_url.is_some() || !server.is_configured {
-        text.push_str(&format!("base_url = {}\n", quoted(&server.url)));
+        text.push_str(&format!("base_url = {}\n", quoted_toml(&server.url)));
     }
     text
-}
-
-/// Returns a TOML string.
-fn quoted(text: &str) -> String {
-    // The escapes of JSON strings are escapes of TOML too, except `\/`, which is never written.
-    serde_json::Value::from(text).to_string()
 }
 
 fn create(path: &Path, text: &str) -> io::Result<()> {
