@@ -57,8 +57,8 @@ pub use redacted::redacted_address;
 pub use search::{SearchHit, SearchIndex};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    SqliteEventLog, SqliteOptions, SqliteStore, back_up, is_session_store, mend_schema, restore,
-    vacuum,
+    RestoreReport, SqliteEventLog, SqliteOptions, SqliteStore, back_up, is_session_store,
+    mend_schema, restore, vacuum,
 };
 pub use stores::{OpenedStore, StoreOptions, is_store_address, open_store, open_store_with};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

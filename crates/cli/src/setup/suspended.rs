@@ -93,8 +93,8 @@ pub(crate) async fn undecided_calls(
     };
     let filter = SuspensionFilter {
         session: Some(session),
-        signal_id: None,
         status: Some(SuspensionStatus::Suspended),
+        ..SuspensionFilter::default()
     };
     let waiting = store.suspensions(filter).await.unwrap_or_default();
     let mut asked = waiting.iter().flat_map(call_ids);
@@ -328,6 +328,7 @@ pub(crate) async fn chat(
         session: Some(session.to_owned()),
         signal_id: Some(waiting.signal_id.clone()),
         status: Some(SuspensionStatus::Suspended),
+        ..SuspensionFilter::default()
     };
     let open_now = store.suspensions(filter).await;
     let open_now = open_now.map_err(|error| store_failure(&error))?;

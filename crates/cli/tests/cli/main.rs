@@ -94,6 +94,7 @@ mod redacted_sessions;
 mod registries;
 mod replayed;
 mod response_events;
+mod restored_moves;
 mod resumed;
 mod rule_names;
 mod run;

@@ -145,7 +145,26 @@ fn moves_in_use(from: &str, to: &str) {
     assert_eq!(refused.json()["code"], "session_moved", "{refused:?}");
     let read = served.get("/v1/sessions/waits");
     assert_eq!(read.status, 200, "{read:?}");
+    // The old store has no decision to offer, and does not forget the moves.
+    assert_eq!(read.json()["signals"], json!([]), "{read:?}");
+    let listed = served.get("/v1/signals");
+    assert_eq!(listed.json()["signals"], json!([]), "{listed:?}");
+    let metrics = served.get("/metrics");
+    let none = "logue_approvals_waiting 0\n";
+    assert!(metrics.text.contains(none), "{metrics:?}");
+    for (session, body) in [("waits", &body), ("s0", &json!({"message": "s0-0"}))] {
+        let removed = served.request("DELETE", &format!("/v1/sessions/{session}"), &[], "");
+        assert_eq!(removed.status, 409, "{removed:?}");
+        assert_eq!(removed.json()["code"], "session_moved", "{removed:?}");
+        let path = format!("/v1/sessions/{session}/send");
+        let headers = [("idempotency-key", "s0-0")];
+        let again = served.request("POST", &path, &headers, &body.to_string());
+        assert_eq!(again.json()["code"], "session_moved", "{again:?}");
+    }
     served.kill();
+    let shown = on(place, from, &["sessions", "show", "waits", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["suspended"], json!([]), "{shown}");
     let served = serve(to);
     let mut messages = 0;
     for (session, sent) in sessions.iter().zip(&sent) {

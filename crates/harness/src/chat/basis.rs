@@ -106,8 +106,7 @@ impl<E: Send + 'static> Inner<E> {
     async fn suspensions_of(&self, session: &str, invocation_id: &str) -> Result<u64, Failure> {
         let filter = SuspensionFilter {
             session: Some(session.to_owned()),
-            signal_id: None,
-            status: None,
+            ..SuspensionFilter::default()
         };
         let all = self.store.suspensions(filter).await;
         let all = all.map_err(|error| Failure::load(&error))?;

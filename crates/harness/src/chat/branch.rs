@@ -277,8 +277,7 @@ async fn suspended(
 ) -> Result<Vec<crate::store::Suspension>, StoreError> {
     let filter = SuspensionFilter {
         session: Some(session.to_owned()),
-        signal_id: None,
-        status: None,
+        ..SuspensionFilter::default()
     };
     let mut found = Vec::new();
     for one in store.suspensions(filter).await? {

@@ -143,8 +143,8 @@ async fn suspensions(store: &dyn Store, session: &str) -> Vec<IntegrityFault> {
     let mut faults = Vec::new();
     let filter = SuspensionFilter {
         session: Some(session.to_owned()),
-        signal_id: None,
         status: Some(SuspensionStatus::Suspended),
+        ..SuspensionFilter::default()
     };
     for waiting in store.suspensions(filter).await.unwrap_or_default() {
         let id = &waiting.invocation_id;

@@ -252,7 +252,7 @@ impl<E: Send + 'static> Inner<E> {
             let filter = SuspensionFilter {
                 session: Some(session.to_owned()),
                 signal_id: signal_id.map(str::to_owned),
-                status: None,
+                ..SuspensionFilter::default()
             };
             let suspensions = self.store.suspensions(filter).await?;
             let decided = suspensions

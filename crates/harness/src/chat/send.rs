@@ -196,8 +196,8 @@ impl<E: Send + 'static> Inner<E> {
         }
         let filter = SuspensionFilter {
             session: Some(session.to_owned()),
-            signal_id: None,
             status: Some(SuspensionStatus::Suspended),
+            ..SuspensionFilter::default()
         };
         let waiting = self.store.suspensions(filter).await;
         let waiting = waiting.map_err(|error| Failure::load(&error))?;

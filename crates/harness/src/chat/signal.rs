@@ -164,8 +164,8 @@ impl<E: Send + 'static> Inner<E> {
         let inner = self;
         let filter = SuspensionFilter {
             session: Some(session.to_owned()),
-            signal_id: None,
             status: Some(SuspensionStatus::Suspended),
+            ..SuspensionFilter::default()
         };
         let now = inner.clock.now();
         let mut expired = Vec::new();
@@ -314,9 +314,8 @@ impl<E: Send + 'static> Inner<E> {
         };
         if by_signal {
             let filter = SuspensionFilter {
-                session: None,
                 signal_id: Some(name.to_owned()),
-                status: None,
+                ..SuspensionFilter::default()
             };
             let found = self.store.suspensions(filter).await?;
             let mut waiting: Vec<_> = found

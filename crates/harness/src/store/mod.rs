@@ -405,6 +405,10 @@ pub trait Store: Send + Sync {
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()>;
 
     /// Removes a session and all its data, regardless of its owner. `false` if there was none.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Moved`] if the session was moved: without its record, a message with a
+    /// known key would begin a turn here, beside the other store. [`prune`](Self::prune) removes it.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
     /// Removes a session that has not changed since a time.

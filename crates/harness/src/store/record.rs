@@ -438,6 +438,10 @@ pub struct SuspensionFilter {
     pub signal_id: Option<String>,
     /// In one state only.
     pub status: Option<SuspensionStatus>,
+    /// Whether those of sessions that another store continues are left out.
+    ///
+    /// Their signals are refused here.
+    pub is_usable: bool,
 }
 
 /// A filter for the sessions to list.

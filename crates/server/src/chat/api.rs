@@ -45,8 +45,11 @@ impl Api {
     /// Removes a session with its events.
     ///
     /// # Errors
-    /// Returns an error if the log or the store fails.
+    /// Returns an error if another store continues the session, or the log or the store fails.
     pub(crate) async fn remove_session(&self, session: &str) -> Result<(), StoreError> {
+        if let Some(location) = self.store().location(session).await? {
+            location.check(session)?;
+        }
         // The events are removed first: without its session, a later one of the name would have them.
         self.turns.hub.remove(session).await?;
         self.store().delete(session).await?;

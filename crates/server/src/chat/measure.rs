@@ -66,6 +66,7 @@ impl Measures {
         }
         let filter = SuspensionFilter {
             status: Some(SuspensionStatus::Suspended),
+            is_usable: true,
             ..SuspensionFilter::default()
         };
         let waiting = store.suspensions(filter).await?;

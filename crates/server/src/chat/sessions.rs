@@ -140,8 +140,9 @@ pub(crate) async fn show(
     body["events_after"] = json!(EventId::of(position).at(seq).to_string());
     let filter = SuspensionFilter {
         session: Some(session.clone()),
-        signal_id: None,
         status: Some(SuspensionStatus::Suspended),
+        is_usable: true,
+        ..SuspensionFilter::default()
     };
     let waiting = api.store().suspensions(filter).await?;
     let waiting = waiting.iter();

@@ -44,6 +44,7 @@ pub(crate) async fn list(
     require(&caller, TokenScope::Read)?;
     let filter = SuspensionFilter {
         status: Some(SuspensionStatus::Suspended),
+        is_usable: true,
         ..SuspensionFilter::default()
     };
     let mut signals = Vec::new();

@@ -259,6 +259,7 @@ impl Supervisor {
     async fn due(&self) -> Result<BTreeSet<String>, StoreError> {
         let filter = SuspensionFilter {
             status: Some(SuspensionStatus::Suspended),
+            is_usable: true,
             ..SuspensionFilter::default()
         };
         let now = self.turns.clock.now();

@@ -281,6 +281,7 @@ impl Player {
             session: bits.flip().then(|| session.to_owned()),
             signal_id: bits.flip().then(|| "mail".to_owned()),
             status,
+            is_usable: false,
         };
         let from = bits.below(5);
         [

@@ -322,6 +322,7 @@ pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> C
             session: session.map(str::to_owned),
             signal_id: signal_id.map(str::to_owned),
             status,
+            is_usable: false,
         };
         let found = store.suspensions(filter).await?;
         let actual: Vec<&str> = found.iter().map(|found| &*found.invocation_id).collect();

@@ -243,6 +243,12 @@ async fn nothing_continues(store: &dyn Store, stale: &Lease, expected: &'static 
     refused("a cancellation", cancel, expected)?;
     let fork = store.fork("s", SessionFork::new(0, "copy", LATER)).await;
     refused("a fork", fork, expected)?;
+    let filter = SuspensionFilter {
+        is_usable: true,
+        ..SuspensionFilter::default()
+    };
+    let waiting = store.suspensions(filter).await?;
+    same("the signals that are accepted", waiting, Vec::new())?;
     refused(
         "an old lease",
         store.renew(stale, LATER, TTL).await,
@@ -287,6 +293,8 @@ pub(super) async fn a_moved_session_is_not_continued(store: SharedStore) -> Chec
         store.mark_arrived("s").await?,
         false,
     )?;
+    // Without its record, a known key would begin a turn here.
+    refused("a removal", store.delete("s").await, "moved")?;
     // It is complete elsewhere, so that its turns that wait keep it from nothing.
     same("its removal", store.prune("s", LATER, false).await?, true)
 }

@@ -497,7 +497,9 @@ impl Store for PostgresStore {
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
-        self.one(Ok(session::delete(session)), |row| get(row, "removed"))
+        self.one(Ok(session::delete(session)), move |row| {
+            session::deleted(session, row)
+        })
     }
 
     fn prune<'a>(

@@ -314,10 +314,29 @@ pub(super) fn forked(session: &str, fork: &SessionFork, row: &Row) -> Result<(),
     }
 }
 
+/// Removes a session, unless it was moved.
+///
+/// The row is locked before its owner is compared, so that no move ends in between.
 pub(super) fn delete(session: &str) -> Call {
-    Call::new("SELECT logue.delete($1, $2) AS removed")
-        .bytes(session.as_bytes().to_vec())
-        .flagged()
+    Call::new(
+        "WITH moved AS MATERIALIZED (
+             SELECT s.owner, s.until FROM (
+                 SELECT owner, until FROM logue.session
+                 WHERE substr(id, 1, 1024) = substr($1, 1, 1024) AND id = $1 FOR UPDATE
+             ) s WHERE substr(s.owner, 1, 6) = 'moved:'::bytea)
+         SELECT moved.owner, moved.until,
+             CASE WHEN moved.owner IS NULL THEN logue.delete($1, $2) END AS removed
+         FROM (SELECT 1) one LEFT JOIN moved ON true",
+    )
+    .bytes(session.as_bytes().to_vec())
+    .flagged()
+}
+
+pub(super) fn deleted(session: &str, row: &Row) -> Result<bool, StoreError> {
+    match get::<Option<bool>>(row, "removed")? {
+        Some(is_removed) => Ok(is_removed),
+        None => read_location(row)?.check(session).map(|()| false),
+    }
 }
 
 pub(super) fn prune(session: &str, unchanged_since: Timestamp, busy_too: bool) -> Call {

@@ -65,11 +65,14 @@ pub(super) fn suspensions(filter: &SuspensionFilter) -> Call {
          FROM logue.suspension w JOIN logue.session s USING (sid)
          WHERE ($1::bytea IS NULL OR (substr(s.id, 1, 1024) = substr($1, 1, 1024) AND s.id = $1))
              AND ($2::bytea IS NULL OR w.signal = $2) AND ($3::smallint IS NULL OR w.status = $3)
+             AND (NOT $4 OR s.owner IS NULL OR (substr(s.owner, 1, 6) <> 'moved:'::bytea
+                 AND substr(s.owner, 1, 9) <> 'arriving:'::bytea))
          ORDER BY w.num",
     )
     .maybe_bytes(filter.session.clone().map(String::into_bytes))
     .maybe_bytes(filter.signal_id.as_deref().map(id))
     .maybe_small(filter.status.map(status))
+    .flag(filter.is_usable)
     .quick()
 }
 

@@ -8,16 +8,28 @@ use std::time::{Duration, Instant};
 
 use logue_harness::Timestamp;
 use logue_harness::store::{IntegrityReport, SessionLocation, StoreError};
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::column::TimestampColumn;
 use super::error::{SqliteError, SqliteResult, database, file as file_error};
 use super::file::{self, Access};
-use super::{SqliteOptions, event_log, verify};
+use super::transfer::NEVER;
+use super::{SqliteOptions, event_log, seal, verify};
 
 /// The pause between attempts while another process writes.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// The result of [`restore`].
+#[derive(Debug)]
+pub struct RestoreReport {
+    /// The check of the restored content. With faults, nothing was changed.
+    pub integrity: IntegrityReport,
+    /// The sessions that the store had moved to another one, each with its address.
+    ///
+    /// They stay moved, whatever the backup has of them.
+    pub moved: Vec<(String, String)>,
+}
 
 /// Copies the state of one moment to a new file, and checks the copy.
 ///
@@ -64,17 +76,20 @@ fn place(part: &Path, target: &Path) -> io::Result<()> {
 /// Replaces the content of a store by that of a checked backup.
 ///
 /// The file is unchanged, and its leases are not restored: a process that runs a turn of the store
-/// meanwhile loses its session. If the report has faults, nothing was changed.
+/// meanwhile loses its session. A session that the store had moved stays moved, because the other
+/// store continues it: the backup may be older than the move. If the report has faults, nothing was
+/// changed.
 ///
 /// # Errors
-/// Returns [`StoreError::Exists`] if the store has sessions and `replace` is false, and the errors
-/// of the file and the store.
+/// Returns [`StoreError::Exists`] if the store has sessions and `replace` is false,
+/// [`StoreError::Arriving`] if a session is on its way to the store, and the errors of the file and
+/// the store.
 pub fn restore(
     backup: &Path,
     store: &Path,
     replace: bool,
     now: Timestamp,
-) -> Result<IntegrityReport, StoreError> {
+) -> Result<RestoreReport, StoreError> {
     let timeout = SqliteOptions::default().busy_timeout;
     let source = open_source(backup, timeout)?;
     // Migrations and the reset of leases happen in a copy, so that the backup stays as it is.
@@ -89,20 +104,87 @@ pub fn restore(
             what: format!("a session in `{}`", store.display()),
         });
     }
+    let moved = moved_sessions(&target).map_err(|error| error.into_store_error(store))?;
     let part = Part::new(store)?;
     copy(&source, &part.0, timeout).map_err(|error| error.into_store_error(&part.0))?;
     let copied = file::open(&part.0, timeout, None)?;
-    reset_leases(&copied, now).map_err(|error| database(&part.0, error))?;
+    reset_leases(&copied, now)
+        .map_err(SqliteError::from)
+        .and_then(|()| keep_marks(&copied, &moved, now))
+        .map_err(|error| error.into_store_error(&part.0))?;
     let checked = verify::verify(&copied, &part.0, None);
-    let report = checked.map_err(|error| error.into_store_error(&part.0))?;
-    if !report.faults.is_empty() {
-        return Ok(report);
+    let integrity = checked.map_err(|error| error.into_store_error(&part.0))?;
+    if !integrity.faults.is_empty() {
+        return Ok(RestoreReport { integrity, moved });
     }
+    fence(&mut target, &moved).map_err(|error| error.into_store_error(store))?;
     step(&copied, &mut target, timeout).map_err(|error| error.into_store_error(store))?;
     // It repeats the sessions that were replaced.
     event_log::remove(store)?;
     let checked = verify::verify(&target, store, None);
-    checked.map_err(|error| error.into_store_error(store))
+    let integrity = checked.map_err(|error| error.into_store_error(store))?;
+    Ok(RestoreReport { integrity, moved })
+}
+
+/// Returns the sessions that another store continues, with its address.
+///
+/// # Errors
+/// Returns [`StoreError::Arriving`] if a session is on its way here: its old store may already have
+/// marked it, so that the record here is the only one.
+fn moved_sessions(conn: &Connection) -> SqliteResult<Vec<(String, String)>> {
+    let mut statement =
+        conn.prepare("SELECT id, owner FROM session WHERE owner IS NOT NULL ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut moved = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (session, owner): (String, String) = (row.get(0)?, row.get(1)?);
+        match SessionLocation::from_lease(Some((&owner, NEVER))) {
+            SessionLocation::Moved { to } => moved.push((session, to)),
+            arriving @ SessionLocation::Arriving { .. } => arriving.check(&session)?,
+            _ => {}
+        }
+    }
+    Ok(moved)
+}
+
+/// Marks sessions as moved. One that the backup does not have becomes an empty record.
+fn keep_marks(conn: &Connection, moved: &[(String, String)], now: Timestamp) -> SqliteResult<()> {
+    for (session, to) in moved {
+        let owner = SessionLocation::moved_owner(to);
+        let is_marked = conn.execute(
+            "UPDATE session SET owner = ?2, until = ?3 WHERE id = ?1",
+            params![session, owner, TimestampColumn(NEVER)],
+        )?;
+        if is_marked == 0 {
+            conn.execute(
+                "INSERT INTO session (id, epoch, owner, until, created_at, updated_at)
+                 VALUES (?1, ?4, ?2, ?3, ?4, ?4)",
+                params![session, owner, TimestampColumn(NEVER), TimestampColumn(now)],
+            )?;
+            seal::seal_session(conn, conn.last_insert_rowid())?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the leases of a store whose content is replaced.
+///
+/// So no move of a session can end now.
+///
+/// # Errors
+/// Returns [`StoreError::Unavailable`] if a session was moved after the marks were read.
+fn fence(target: &mut Connection, moved: &[(String, String)]) -> SqliteResult<()> {
+    let transaction = target.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if moved_sessions(&transaction)? != moved {
+        return Err(SqliteError::Refused(StoreError::Unavailable {
+            message: "sessions of the store were moved meanwhile; try again".to_owned(),
+            source: None,
+        }));
+    }
+    release_leases(&transaction)?;
+    transaction.execute("UPDATE session SET epoch = epoch + 1", [])?;
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Rewrites a store without its free pages; returns the freed bytes.
@@ -203,17 +285,23 @@ fn checked(path: &Path, timeout: Duration) -> Result<IntegrityReport, StoreError
 /// Sessions that another store continues stay marked so.
 fn reset_leases(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     let now = TimestampColumn(now);
-    let [moved, arriving] = SessionLocation::MARKS;
-    conn.execute(
-        "UPDATE session SET owner = NULL, until = 0
-         WHERE owner NOT LIKE ?1 || '%' AND owner NOT LIKE ?2 || '%'",
-        [moved, arriving],
-    )?;
+    release_leases(conn)?;
     conn.execute("UPDATE session SET epoch = max(epoch + 1, ?1)", [now])?;
     conn.execute(
         "INSERT INTO meta VALUES ('epochs', ?1)
          ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
         [now],
+    )?;
+    Ok(())
+}
+
+/// Removes the owners of all sessions that this store continues.
+fn release_leases(conn: &Connection) -> rusqlite::Result<()> {
+    let [moved, arriving] = SessionLocation::MARKS;
+    conn.execute(
+        "UPDATE session SET owner = NULL, until = 0
+         WHERE owner NOT LIKE ?1 || '%' AND owner NOT LIKE ?2 || '%'",
+        [moved, arriving],
     )?;
     Ok(())
 }

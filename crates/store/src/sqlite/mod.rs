@@ -31,7 +31,7 @@ mod verify;
 
 pub(crate) use self::error::search_failure;
 
-pub use self::copy::{back_up, restore, vacuum};
+pub use self::copy::{RestoreReport, back_up, restore, vacuum};
 pub use self::event_log::SqliteEventLog;
 pub use self::mend::{is_session_store, mend_schema};
 
@@ -498,7 +498,7 @@ impl Store for SqliteStore {
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
         let (session, path) = (session.to_owned(), self.path.clone());
         self.erase(move |conn| {
-            let is_deleted = session::delete(conn, &session)?;
+            let is_deleted = session::delete_usable(conn, &session)?;
             // The events repeat the session. Without it, they are of a removal that failed.
             event_log::forget(&path, &session)?;
             Ok(is_deleted)

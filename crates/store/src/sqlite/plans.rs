@@ -145,8 +145,8 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     for status in [None, Some(SuspensionStatus::Suspended)] {
         let filter = SuspensionFilter {
             session: Some("s".to_owned()),
-            signal_id: None,
             status,
+            ..SuspensionFilter::default()
         };
         suspension::suspensions(conn, filter)?;
     }

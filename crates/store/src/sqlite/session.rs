@@ -337,6 +337,15 @@ pub(super) fn history(
     Ok(messages)
 }
 
+/// Removes a session, unless it was moved.
+pub(super) fn delete_usable(conn: &Connection, session: &str) -> SqliteResult<bool> {
+    let location = find(conn, session)?.map(|head| head.location());
+    if let Some(moved @ SessionLocation::Moved { .. }) = location {
+        moved.check(session)?;
+    }
+    delete(conn, session)
+}
+
 pub(super) fn delete(conn: &Connection, session: &str) -> SqliteResult<bool> {
     let Some(head) = find(conn, session)? else {
         return Ok(false);

@@ -5,7 +5,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+    NewSuspension, SessionLocation, SignalResult, StoreError, Suspension, SuspensionFilter,
+    SuspensionStatus,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -205,6 +206,14 @@ pub(super) fn suspensions(
             SuspensionStatus::Resumed => " AND status = ?",
             _ => " AND status < 2 AND status = ?",
         });
+    }
+    if filter.is_usable {
+        let [moved, arriving] = SessionLocation::MARKS;
+        values.push(Box::new(moved));
+        values.push(Box::new(arriving));
+        sql.push_str(
+            " AND (owner IS NULL OR (owner NOT LIKE ? || '%' AND owner NOT LIKE ? || '%'))",
+        );
     }
     sql.push_str(" ORDER BY num");
     let found = conn

@@ -212,7 +212,7 @@ pub(super) fn mark_arrived(conn: &Connection, session: &str) -> SqliteResult<boo
 }
 
 /// The end of a lease that marks a location.
-const NEVER: Timestamp = Timestamp(u64::MAX);
+pub(super) const NEVER: Timestamp = Timestamp(u64::MAX);
 
 /// Compares a session that stays with the record that was to become one.
 fn compare(

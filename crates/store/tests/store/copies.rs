@@ -66,6 +66,7 @@ async fn a_backup_while_others_write_is_whole() {
     let restored = folder.path().join("restored").join("sessions.db");
     let backup = folder.path().join("backup-4.db");
     let report = restore(&backup, &restored, false, Timestamp(9_000_000_000)).unwrap();
+    let report = report.integrity;
     assert_eq!((report.faults.len(), report.messages), (0, messages));
     let store = SqliteStore::open(&restored).unwrap();
     assert_eq!(store.verify(None).await.unwrap().faults, []);
@@ -150,7 +151,7 @@ async fn damage_is_neither_backed_up_nor_restored() {
         .await
         .unwrap();
     let report = restore(&path, &other, true, NOW).unwrap();
-    assert!(!report.faults.is_empty());
+    assert!(!report.integrity.faults.is_empty());
     let store = SqliteStore::open(&other).unwrap();
     assert_eq!(store.history("s", 0, 9).await.unwrap().len(), 2);
 }

@@ -3,7 +3,7 @@
 use logue_harness::store::{IntegrityReport, StoreError};
 use logue_harness::{Clock as _, SystemClock};
 use logue_source::escape_line;
-use logue_store::{back_up, restore as restore_store};
+use logue_store::{RestoreReport, back_up, restore as restore_store};
 
 use crate::arguments::{BackupArgs, RestoreArgs};
 use crate::counted::{amount, counted};
@@ -31,11 +31,7 @@ pub(super) fn restore(arguments: &RestoreArgs) -> Result<Exit, CliError> {
     let store = sqlite_file(&arguments.store, &settings)?;
     let now = SystemClock.now();
     match restore_store(&arguments.file, &store, arguments.replace, now) {
-        Ok(report) => Ok(end(
-            &report,
-            "restored",
-            "nothing was changed: use another backup",
-        )),
+        Ok(report) => Ok(restored(&report, arguments.replace)),
         Err(error @ StoreError::Exists { .. }) => {
             let help = "replace its sessions with --replace, after `logue sessions backup`";
             Err(exists(&error, help))
@@ -45,6 +41,32 @@ pub(super) fn restore(arguments: &RestoreArgs) -> Result<Exit, CliError> {
         }
         Err(error) => Err(store_failure(&error)),
     }
+}
+
+/// Prints what was restored, and what it means for sessions that were moved.
+fn restored(report: &RestoreReport, replaces: bool) -> Exit {
+    let exit = end(
+        &report.integrity,
+        "restored",
+        "nothing was changed: use another backup",
+    );
+    if exit != Exit::Done {
+        return exit;
+    }
+    for (session, to) in &report.moved {
+        print_error(&format!(
+            "session `{}` stays moved to {}\n",
+            escape_line(session),
+            escape_line(to)
+        ));
+    }
+    if !replaces && report.integrity.sessions > 0 {
+        print_error(
+            "note: a session that was moved to another store after the backup was made continues \
+             in both now; remove it here with `logue sessions rm`\n",
+        );
+    }
+    exit
 }
 
 fn exists(error: &StoreError, help: &str) -> CliError {

@@ -32,13 +32,13 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
     let found = sessions(&store, arguments).await?;
     let filter = SuspensionFilter {
         status: Some(SuspensionStatus::Suspended),
+        is_usable: true,
         ..SuspensionFilter::default()
     };
     let waiting = store.suspensions(filter).await;
     let waiting = waiting.map_err(|error| store_failure(&error))?;
-    // The signals of a session that another store continues are refused here.
     let of = |info: &SessionInfo| -> Vec<&Suspension> {
-        let waiting = waiting.iter().filter(|_| info.elsewhere.is_none());
+        let waiting = waiting.iter();
         waiting.filter(|one| one.session == info.session).collect()
     };
     if arguments.json {

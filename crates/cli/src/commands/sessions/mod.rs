@@ -19,7 +19,8 @@ mod verify;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use logue_harness::store::{SessionInfo, SharedStore};
+use logue_harness::Timestamp;
+use logue_harness::store::{SessionInfo, SessionLocation, SharedStore};
 use logue_source::escape_line;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs};
@@ -114,7 +115,13 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, CliError
             print_error(&format!("{} was not removed\n", escape_line(session)));
             continue;
         }
-        let removed = store.delete(session).await;
+        let removed = match info.elsewhere {
+            // The record that stayed may go; `delete` refuses it, so that no program forgets the move.
+            Some(SessionLocation::Moved { .. }) => {
+                store.prune(session, Timestamp(u64::MAX), true).await
+            }
+            _ => store.delete(session).await,
+        };
         removed.map_err(|error| store_failure(&error))?;
     }
     Ok(Exit::Done)

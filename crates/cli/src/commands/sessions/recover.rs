@@ -82,6 +82,7 @@ async fn recover_each(
 async fn due(store: &SharedStore) -> Result<BTreeSet<String>, CliError> {
     let filter = SuspensionFilter {
         status: Some(SuspensionStatus::Suspended),
+        is_usable: true,
         ..SuspensionFilter::default()
     };
     let waiting = store.suspensions(filter).await;

@@ -36,8 +36,9 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     let inbox = inbox.map_err(|error| store_failure(&error))?;
     let filter = SuspensionFilter {
         session: Some(session.to_owned()),
-        signal_id: None,
         status: Some(SuspensionStatus::Suspended),
+        is_usable: true,
+        ..SuspensionFilter::default()
     };
     let suspended = store.suspensions(filter).await;
     let mut suspended = suspended.map_err(|error| store_failure(&error))?;

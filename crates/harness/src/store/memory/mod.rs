@@ -259,7 +259,16 @@ impl Store for MemoryStore {
     }
 
     fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>> {
-        self.with(move |data| Ok(data.suspensions.listed(&filter)))
+        self.with(move |data| {
+            let mut found = data.suspensions.listed(&filter);
+            if filter.is_usable {
+                let is_here = |session: &str| {
+                    matches!(data.location(session), Some(SessionLocation::Here { .. }))
+                };
+                found.retain(|one| is_here(&one.session));
+            }
+            Ok(found)
+        })
     }
 
     fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>> {
@@ -384,7 +393,12 @@ impl Store for MemoryStore {
     }
 
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
-        self.with(move |data| Ok(data.delete(session)))
+        self.with(move |data| {
+            if let Some(moved @ SessionLocation::Moved { .. }) = data.location(session) {
+                moved.check(session)?;
+            }
+            Ok(data.delete(session))
+        })
     }
 
     fn prune<'a>(

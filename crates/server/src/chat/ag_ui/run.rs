@@ -307,8 +307,8 @@ impl Run {
         for session in branches(store, &self.input.thread).await? {
             let filter = SuspensionFilter {
                 session: Some(session),
-                signal_id: None,
                 status,
+                ..SuspensionFilter::default()
             };
             found.extend(store.suspensions(filter).await?);
         }
