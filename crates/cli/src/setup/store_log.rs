@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use logue_harness::Timestamp;
 use logue_harness::events::ListenState;
 use logue_harness::store::{
-    BeginResult, Commit, Lease, SharedStore, Store, StoreError, StoreLayer, StoreResult,
+    BeginResult, Commit, EnqueueResult, Lease, NewEntry, SharedStore, Store, StoreError,
+    StoreLayer, StoreResult,
 };
 use logue_source::escape_line;
+use serde_json::Value;
 
 use crate::setup::store::store_failure;
 use crate::terminal::print_error;
@@ -20,7 +22,20 @@ const OTHER: Duration = Duration::from_secs(1);
 /// The time without a failure after which the store works again.
 const CALM: Duration = Duration::from_secs(3);
 
+/// The time for which a write that failed counts. A turn that cannot end is tried again earlier.
+const REFUSED: Duration = Duration::from_secs(20);
+
+/// The kind of a change: one may fail while others succeed.
+#[derive(Clone, Copy)]
+enum Write {
+    Enqueue,
+    Journal,
+    Commit,
+}
+
 /// A store whose failures are written to standard error, at most one each second.
+///
+/// It is not ready while it refuses changes.
 pub(crate) struct LoggedStore {
     inner: SharedStore,
     log: Mutex<Log>,
@@ -34,6 +49,8 @@ struct Log {
     omitted: u64,
     /// The first and the last failure, until the store works again.
     failing: Option<(Instant, Instant)>,
+    /// The last failure of each kind of [`Write`] that has not succeeded since.
+    refused: [Option<(Instant, StoreError)>; 3],
 }
 
 impl LoggedStore {
@@ -45,16 +62,38 @@ impl LoggedStore {
         }
     }
 
-    fn note<T>(&self, result: &Result<T, StoreError>) {
-        let line = match result {
-            Ok(_) => self.lock().works(Instant::now()),
-            Err(error) => {
-                failure_line(error).and_then(|line| self.lock().fails(line, Instant::now()))
-            }
+    fn note<T>(&self, write: Option<Write>, result: &Result<T, StoreError>) {
+        let now = Instant::now();
+        let failed = result.as_ref().err();
+        let failed = failed.and_then(|error| Some((error, failure_line(error)?)));
+        let mut log = self.lock();
+        if let Some(write) = write {
+            log.refused[write as usize] = failed.as_ref().map(|(error, _)| (now, (*error).clone()));
+        }
+        let line = match (failed, result) {
+            (Some((_, line)), _) => log.fails(line, now),
+            (None, Ok(_)) => log.works(now),
+            (None, Err(_)) => None,
         };
+        drop(log);
         if let Some(line) = line {
             print_error(&line);
         }
+    }
+
+    /// Runs a change.
+    ///
+    /// Its failure is that of the store until a change of its kind succeeds.
+    fn write<'a, T: Send + 'static>(
+        &'a self,
+        write: Write,
+        running: StoreResult<'a, T>,
+    ) -> StoreResult<'a, T> {
+        Box::pin(async move {
+            let result = running.await;
+            self.note(Some(write), &result);
+            result
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Log> {
@@ -86,12 +125,22 @@ impl Log {
     /// Returns the line of a store that works again.
     fn works(&mut self, now: Instant) -> Option<String> {
         let (first, last) = self.failing?;
-        if now.duration_since(last) < CALM {
+        // Other operations succeed while changes of a kind are refused.
+        if now.duration_since(last) < CALM || self.refusal(now).is_some() {
             return None;
         }
         *self = Self::default();
-        let seconds = last.duration_since(first).as_secs();
-        Some(format!("store works again: it failed for {seconds} s\n"))
+        Some(match last.duration_since(first).as_secs() {
+            0 => "store works again\n".to_owned(),
+            seconds => format!("store works again: it failed for {seconds} s\n"),
+        })
+    }
+
+    /// Returns the error of changes that are refused.
+    fn refusal(&self, now: Instant) -> Option<&StoreError> {
+        let mut refused = self.refused.iter().flatten();
+        let recent = refused.find(|(at, _)| now.duration_since(*at) < REFUSED);
+        recent.map(|(_, error)| error)
     }
 }
 
@@ -134,9 +183,35 @@ impl StoreLayer for LoggedStore {
         let running = operation(&*self.inner);
         Box::pin(async move {
             let result = running.await;
-            self.note(&result);
+            self.note(None, &result);
             result
         })
+    }
+
+    fn ready(&self) -> StoreResult<'_, ()> {
+        let refusal = self.lock().refusal(Instant::now()).cloned();
+        match refusal {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.forward(|store| store.ready()),
+        }
+    }
+
+    fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
+        self.write(Write::Enqueue, self.inner.enqueue(session, entry))
+    }
+
+    fn journal<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        notes: Vec<Value>,
+    ) -> StoreResult<'a, ()> {
+        let running = self.inner.journal(lease, invocation_id, notes);
+        self.write(Write::Journal, running)
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        self.write(Write::Commit, self.inner.commit(lease, commit))
     }
 
     fn begin<'a>(
@@ -151,7 +226,8 @@ impl StoreLayer for LoggedStore {
     }
 
     fn commit_and_release<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
-        self.forward(move |store| store.commit_and_release(lease, commit))
+        let running = self.inner.commit_and_release(lease, commit);
+        self.write(Write::Commit, running)
     }
 }
 
@@ -177,5 +253,29 @@ mod tests {
             Some("store works again: it failed for 2 s\n")
         );
         assert_eq!(log.works(at(9_000)), None);
+    }
+    #[test]
+    fn refused_changes_are_not_over_when_others_succeed() {
+        let mut log = Log::default();
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let full = StoreError::NotAStore("full".to_owned());
+        for seconds in [0, 15] {
+            log.refused[Write::Commit as usize] = Some((at(seconds), full.clone()));
+            log.fails("full".to_owned(), at(seconds));
+            assert_eq!(log.works(at(seconds + 14)), None);
+            assert!(log.refusal(at(seconds + 14)).is_some());
+        }
+        log.refused[Write::Commit as usize] = None;
+        let works = log.works(at(20));
+        assert_eq!(
+            works.as_deref(),
+            Some("store works again: it failed for 15 s\n")
+        );
+        // A single failure has no duration, and counts until it is old.
+        log.refused[Write::Commit as usize] = Some((at(30), full));
+        log.fails("full".to_owned(), at(30));
+        assert_eq!(log.works(at(49)), None);
+        assert_eq!(log.works(at(50)).as_deref(), Some("store works again\n"));
     }
 }

@@ -1,6 +1,7 @@
 //! A server whose database is gone, silent, or differs from the one that it began with.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use testkit::postgres::{Database, PostgresServer, PostgresSettings, StopMode};
@@ -181,6 +182,21 @@ fn a_database_that_is_only_read_is_not_ready() {
     says(&served, "two");
 
     server.demote().unwrap();
+    // The first answer has the reason, and nothing waits for a promotion that may not come.
+    let first = ready(&served);
+    assert!(first.text.contains("standby"), "{first:?}");
+    let begun = Instant::now();
+    let refused = served.post(SEND, &json!({"message": "refused"}));
+    let read = served.get("/v1/sessions/s1/messages");
+    for answer in [&refused, &read] {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        names_the_store(answer);
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        begun.elapsed()
+    );
     has_reason(&served, "standby");
     server.promote().unwrap();
     wait_for_status(&served, 200);

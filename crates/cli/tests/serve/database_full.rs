@@ -216,6 +216,8 @@ fn a_turn_that_cannot_end_is_tried_less_and_less_often() {
     let served = serve(folder.path(), &database, &model, &[]);
     refuse(&database, "message", "true");
     assert_eq!(send(&served).status, 503);
+    let ready = || served.get("/readyz").status;
+    wait_until(|| format!("ready: {}", served.said()), || ready() == 503);
     let mut seen = Vec::new();
     wait_until(
         || format!("{} attempts", attempts(&database)),
@@ -230,10 +232,18 @@ fn a_turn_that_cannot_end_is_tried_less_and_less_often() {
     let waits: Vec<Duration> = seen.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(waits[2] > Duration::from_secs(3), "{waits:?}");
     assert!(waits[3] > Duration::from_secs(6), "{waits:?}");
+    // Other operations succeed all the time.
+    assert_eq!(ready(), 503);
+    let said = served.said();
+    assert!(!said.contains("works again"), "{said}");
     permit(&database, "message");
     wait_until(
         || format!("not answered: {}", served.said()),
         || history(&served).to_string().contains("whole"),
     );
     assert_eq!(model.received().len(), 1);
+    wait_until(
+        || format!("not ready: {}", served.said()),
+        || ready() == 200,
+    );
 }

@@ -258,6 +258,23 @@ fn a_stateless_response_leaves_waiting_calls_out() {
 }
 
 #[test]
+fn a_stateless_response_has_no_key() {
+    let model = numbered();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model, &[]);
+    let body = json!({"input": "a", "store": false}).to_string();
+    let headers = [("idempotency-key", "k")];
+    let refused = served.request("POST", "/v1/responses", &headers, &body);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.text.contains("Idempotency-Key"), "{refused:?}");
+    assert!(model.received().is_empty());
+    assert_eq!(
+        text(&created(&served, json!({"input": "a", "store": false}))),
+        "answer 0"
+    );
+}
+
+#[test]
 fn one_of_two_servers_continues_a_response_and_the_other_branches() {
     let model = numbered();
     let folder = folder(&[("agent.md", AGENT)]);

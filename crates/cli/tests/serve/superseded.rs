@@ -259,6 +259,18 @@ fn has_one_answer(folder: &Path, served: &Served, model: &ModelServer) {
     assert_eq!(shown["to"], 3, "{shown}");
     let page = served.get("/v1/sessions/s1/messages?before=2").json();
     assert_eq!(page["messages"], json!([user("go")]), "{page}");
+    // A page is empty at the beginning only, or if it is asked for.
+    let page = served
+        .get("/v1/sessions/s1/messages?before=2&limit=1")
+        .json();
+    assert_eq!(page["messages"], json!([user("go")]), "{page}");
+    assert_eq!(
+        (&page["from"], &page["to"]),
+        (&json!(0), &json!(2)),
+        "{page}"
+    );
+    let page = served.get("/v1/sessions/s1/messages?limit=0").json();
+    assert_eq!(page, json!({"from": 3, "to": 3, "messages": []}));
     let nodes = served.get("/v1/sessions/s1/messages?form=nodes").json();
     let nodes = nodes["messages"].as_array().unwrap();
     let positions: Vec<&Value> = nodes.iter().map(|node| &node["position"]).collect();

@@ -68,6 +68,11 @@ fn unready(error: StoreError) -> Problem {
     {
         return Problem::store_unavailable(&format!("the session store is only read: {reason}"));
     }
+    if let StoreError::Unavailable { message, .. } = &error
+        && message.contains(" is full;")
+    {
+        return Problem::store_unavailable("the disk of the session store is full");
+    }
     Problem {
         // Load balancers send requests elsewhere, whatever the cause.
         status: StatusCode::SERVICE_UNAVAILABLE,

@@ -4,7 +4,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use logue_harness::store::{
-    SessionFilter, SessionInfo, SuspensionFilter, SuspensionStatus, current_history,
+    SessionFilter, SessionInfo, Store, StoreError, SuspensionFilter, SuspensionStatus,
+    current_history,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,6 +91,10 @@ pub(crate) async fn list(
         if query.agent.as_ref().is_some_and(|named| *named != agent) {
             continue;
         }
+        // A session whose first message the store refused is not one of a client.
+        if info.seq == 0 && info.cursor == 0 && info.pending == 0 {
+            continue;
+        }
         let mut shown = summary(info, &agent);
         if let Some(search) = &mut search {
             let Some(excerpt) = search.excerpt(&**api.store(), info).await? else {
@@ -163,11 +168,9 @@ pub(crate) async fn messages(
         MessagesView::Visible => MessageView::Visible,
         MessagesView::Debug => MessageView::Debug(DebugView::of(&caller, api.has_debug_view)?),
     };
-    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let limit = query.limit.unwrap_or(PAGE).min(MAX_PAGE);
     let to = query.before.unwrap_or(info.seq).min(info.seq);
-    let from = to.saturating_sub(limit as u64);
-    let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
-    let stored = current_history(&**api.store(), &session, from, count).await?;
+    let (from, stored) = page_before(&**api.store(), &session, to, limit).await?;
     let messages = match query.form {
         MessagesForm::Json => view.json(&stored),
         MessagesForm::Nodes => {
@@ -177,6 +180,27 @@ pub(crate) async fn messages(
         }
     };
     Ok(Json(json!({"from": from, "to": to, "messages": messages})))
+}
+
+/// Returns the messages before a position, with the position of the first one.
+///
+/// A page whose positions are all those of replaced parts begins earlier: a client that reads pages
+/// until one is empty would end there.
+async fn page_before(
+    store: &dyn Store,
+    session: &str,
+    to: u64,
+    limit: usize,
+) -> Result<(u64, Vec<Value>), StoreError> {
+    let mut from = to;
+    loop {
+        from = from.saturating_sub(limit as u64);
+        let count = usize::try_from(to - from).unwrap_or(MAX_PAGE);
+        let stored = current_history(store, session, from, count).await?;
+        if from == 0 || limit == 0 || stored.iter().any(|message| !message.is_null()) {
+            return Ok((from, stored));
+        }
+    }
 }
 
 /// `DELETE /v1/sessions/{session}`

@@ -81,26 +81,19 @@ impl Address {
                 "the schema is a name of small letters, digits and `_`",
             ));
         }
-        let (ssl, trust) = match (mode.as_str(), roots) {
-            ("disable", _) => (SslMode::Disable, Trust::Any),
-            ("allow" | "prefer", _) => (SslMode::Prefer, Trust::Any),
-            // A given certificate is checked, as PostgreSQL's own programs do.
-            ("require", None) => (SslMode::Require, Trust::Any),
-            ("require", Some(roots)) => (SslMode::Require, Trust::Authority(roots)),
-            ("verify-ca", roots) => {
-                let roots = roots.unwrap_or(Roots::System);
-                (SslMode::Require, Trust::Authority(roots))
-            }
-            ("verify-full", roots) => {
-                let roots = roots.unwrap_or(Roots::System);
-                (SslMode::Require, Trust::Name(roots))
-            }
-            _ => {
-                return Err(invalid(
-                    "`sslmode` is disable, allow, prefer, require, verify-ca or verify-full",
-                ));
-            }
+        let (ssl, trust) = encryption(&mode, roots).ok_or_else(|| {
+            invalid("`sslmode` is disable, allow, prefer, require, verify-ca or verify-full")
+        })?;
+        let names_host = |parameter: &&str| {
+            ["host=", "hostaddr="]
+                .iter()
+                .any(|name| parameter.starts_with(name))
         };
+        if rest.iter().any(names_host) && has_host(base) {
+            return Err(invalid(
+                "it names hosts before the path and in a parameter; name them once",
+            ));
+        }
         let plain = if rest.is_empty() {
             base.to_owned()
         } else {
@@ -157,6 +150,36 @@ pub(crate) fn is_address(url: &str) -> bool {
     })
 }
 
+/// Returns the meaning of `sslmode`; `None` if the mode is unknown.
+fn encryption(mode: &str, roots: Option<Roots>) -> Option<(SslMode, Trust)> {
+    Some(match (mode, roots) {
+        ("disable", _) => (SslMode::Disable, Trust::Any),
+        ("allow" | "prefer", _) => (SslMode::Prefer, Trust::Any),
+        // A given certificate is checked, as PostgreSQL's own programs do.
+        ("require", None) => (SslMode::Require, Trust::Any),
+        ("require", Some(roots)) => (SslMode::Require, Trust::Authority(roots)),
+        ("verify-ca", roots) => {
+            let roots = roots.unwrap_or(Roots::System);
+            (SslMode::Require, Trust::Authority(roots))
+        }
+        ("verify-full", roots) => {
+            let roots = roots.unwrap_or(Roots::System);
+            (SslMode::Require, Trust::Name(roots))
+        }
+        _ => return None,
+    })
+}
+
+/// Returns whether an address without parameters names a host.
+fn has_host(base: &str) -> bool {
+    let location = base
+        .split_once("://")
+        .map_or(base, |(_, location)| location);
+    let location = location.rsplit_once('@').map_or(location, |(_, host)| host);
+    let host = location.split('/').next().unwrap_or_default();
+    !host.split(':').next().unwrap_or_default().is_empty()
+}
+
 fn is_schema(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let is_name = |byte: u8| is_letter(byte) || byte.is_ascii_digit();
@@ -186,7 +209,7 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+    use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
     use super::{Address, Roots, Trust, is_address};
 
@@ -214,6 +237,24 @@ mod tests {
         let attributes = several.config.get_target_session_attrs();
         assert_eq!(attributes, TargetSessionAttrs::ReadWrite);
         assert!(is_address("postgresql://a") && !is_address("postgres://"));
+        // Directories of sockets, of which one accepts writes.
+        for url in [
+            "postgres://ana@/app?host=/a,/b",
+            "postgres:///app?host=%2Fa,%2Fb",
+        ] {
+            let sockets = Address::parse(url).unwrap();
+            let hosts = ["/a", "/b"].map(|path| Host::Unix(path.into()));
+            assert_eq!(sockets.config.get_hosts(), hosts, "{url}");
+            let attributes = sockets.config.get_target_session_attrs();
+            assert_eq!(attributes, TargetSessionAttrs::ReadWrite, "{url}");
+        }
+        for url in [
+            "postgres://db/app?host=/a,/b",
+            "postgres://u@db:1/app?hostaddr=::1",
+        ] {
+            let error = error_of(url);
+            assert!(error.contains("name them once"), "{error}");
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) enum Fate {
     Refused,
     /// It had none, and another attempt may succeed, on another connection.
     Undone,
+    /// It had none: the server is only read, until it is promoted.
+    OnlyRead,
     /// Its answer was lost: it may have happened.
     Unknown,
 }
@@ -114,7 +116,7 @@ impl Failure {
             ),
             "53200" => (Fate::Refused, "the server is out of memory; try again"),
             "25006" => (
-                Fate::Undone,
+                Fate::OnlyRead,
                 "the server is a standby or read-only; name the primary, or several hosts",
             ),
             "42501" => (

@@ -32,6 +32,10 @@ use super::tls;
 pub(super) const CONNECTIONS: usize = 4;
 /// The time for which an operation tries to reach a database that is gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for which an operation waits for the promotion of a standby.
+///
+/// A standby may stay one, unlike a server that starts.
+const PROMOTION: Duration = Duration::from_millis(1_500);
 /// The time after which a connection is checked again before it is used.
 const CHECKED: Duration = Duration::from_secs(15);
 /// The maximum time of that check, and of a request to cancel.
@@ -216,6 +220,11 @@ impl Shared {
 
     /// Sends a statement, again if its answer was lost, and returns its rows.
     pub(super) async fn ask(&self, call: &Call) -> Result<Vec<Row>, StoreError> {
+        self.ask_within(call, PROMOTION).await
+    }
+
+    /// [`ask`](Self::ask) with the time for which a server may be only read.
+    async fn ask_within(&self, call: &Call, promotion: Duration) -> Result<Vec<Row>, StoreError> {
         let begun = Instant::now();
         let mut pause = PAUSE;
         let mut is_again = false;
@@ -224,13 +233,14 @@ impl Shared {
                 Ok(rows) => return Ok(rows),
                 Err(failure) => failure,
             };
-            let may_repeat = match failure.fate {
-                Fate::Refused => false,
-                Fate::Undone => true,
-                Fate::Unknown => call.is_repeatable,
+            let (may_repeat, patience) = match failure.fate {
+                Fate::Refused => (false, PATIENCE),
+                Fate::Undone => (true, PATIENCE),
+                Fate::OnlyRead => (true, promotion),
+                Fate::Unknown => (call.is_repeatable, PATIENCE),
             };
             is_again |= failure.fate == Fate::Unknown;
-            if !may_repeat || begun.elapsed() + pause > PATIENCE {
+            if !may_repeat || begun.elapsed() + pause > patience {
                 return Err(failure.into_error());
             }
             tokio::time::sleep(pause).await;
@@ -246,17 +256,20 @@ impl Shared {
     /// Returns [`StoreError::ReadOnly`] with the reason if the server is a standby, or the database is
     /// read-only.
     pub(super) async fn ready(&self) -> Result<(), StoreError> {
-        if let Err(failure) = self.client().await
-            && matches!(failure.error, StoreError::ReadOnly(_))
-        {
-            return Err(failure.error);
-        }
+        self.expect_primary().await?;
         let call = Call::new(
             "SELECT pg_is_in_recovery() AS is_standby,
                  current_setting('transaction_read_only') = 'on' AS is_read_only,
                  (SELECT s.sid FROM logue.session s LIMIT 1) AS sid",
         );
-        let rows = self.ask(&call.quick()).await?;
+        let rows = match self.ask_within(&call.quick(), Duration::ZERO).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                // A server that was down has come back as a standby.
+                self.expect_primary().await?;
+                return Err(error);
+            }
+        };
         let state = rows.first();
         let is_true = |column| state.map_or(Ok(false), |row| get::<bool>(row, column));
         let reason = if is_true("is_standby")? {
@@ -268,6 +281,14 @@ impl Shared {
         };
         let shown = &self.address.shown;
         Err(StoreError::ReadOnly(format!("{shown}: {reason}")))
+    }
+
+    /// Returns the reason if a new connection shows that the server is a standby.
+    async fn expect_primary(&self) -> Result<(), StoreError> {
+        match self.client().await {
+            Err(failure) if matches!(failure.error, StoreError::ReadOnly(_)) => Err(failure.error),
+            _ => Ok(()),
+        }
     }
 
     async fn attempt(&self, call: &Call, is_again: bool) -> Result<Vec<Row>, Failure> {

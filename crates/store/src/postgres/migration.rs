@@ -165,7 +165,7 @@ pub(super) async fn check(client: &Client, shown: &str) -> Result<(), Failure> {
                 fate: Fate::Undone,
                 ..failure
             },
-            Fate::Refused | Fate::Undone => failure,
+            Fate::Refused | Fate::Undone | Fate::OnlyRead => failure,
         }
     };
     let row = client
@@ -200,8 +200,7 @@ pub(super) async fn check(client: &Client, shown: &str) -> Result<(), Failure> {
     }
     if row.try_get(5).map_err(read)? {
         return Err(Failure {
-            // It may be promoted.
-            fate: Fate::Undone,
+            fate: Fate::OnlyRead,
             error: StoreError::ReadOnly(format!(
                 "{shown}: the server is a standby; name the primary, or all hosts of the cluster, \
                  separated by commas"

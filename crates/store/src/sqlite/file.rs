@@ -1,7 +1,7 @@
 //! Opening the file: its application, its permissions and its write mode.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +34,33 @@ const GLANCE: Duration = Duration::from_millis(5);
 const EMPTYING: Duration = Duration::from_secs(1);
 /// The pause between attempts while another process writes to the file.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// The number of bytes for which a disk must have space.
+const SPACE: usize = 64 * 1024;
+
+/// Checks that the disk has space for a change, in a file without a name.
+///
+/// # Errors
+/// Returns [`StoreError::Unavailable`] if the disk or a quota is full.
+pub(super) fn expect_space(path: &Path) -> Result<(), StoreError> {
+    let written =
+        tempfile::tempfile_in(folder_of(path)).and_then(|mut file| file.write_all(&vec![0; SPACE]));
+    match written {
+        Err(error)
+            if [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind()) =>
+        {
+            Err(StoreError::Unavailable {
+                message: format!(
+                    "{}: the disk is full; free some space and try again ({error})",
+                    path.display()
+                ),
+                source: Some(std::sync::Arc::new(error)),
+            })
+        }
+        // Other failures are those of changes, if they concern them.
+        _ => Ok(()),
+    }
+}
 
 /// The identity of the opened file. Writes to a file that was replaced are not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -578,6 +578,8 @@ impl Store for SqliteStore {
             self.write_lease(|_| Ok(())).await?;
             let path = self.path.clone();
             let read = self.observer.ask(Flush::WithLater, move |_| {
+                // The empty change needs no space.
+                file::expect_space(&path)?;
                 // The pages that other connections have cached hide a damaged file.
                 let conn = file::open_reader(&path, READY_TIMEOUT, Access::ReadWrite)?;
                 let sessions = "SELECT id FROM session LIMIT 1";

@@ -88,7 +88,13 @@ async fn create(
     if matches!(input, ResponseInput::Message { .. }) {
         require(&caller, TokenScope::Send)?;
     }
-    let mut claim = match key.filter(|_| request.is_stored()) {
+    if key.is_some() && !request.is_stored() {
+        // Nothing is kept of the response, so that a second request could not have it.
+        let detail = "a response with `store: false` accepts no `Idempotency-Key`";
+        let problem = Problem::invalid(detail);
+        return Err(problem.with_help("leave out the header, or `store`").into());
+    }
+    let mut claim = match key {
         Some(key) => {
             let digest = RequestDigest::of_body(&body(&bytes)?);
             let name = ClaimName::lock(&api, &caller, None, &key).await;
