@@ -8,7 +8,6 @@ use crate::in_order::in_order;
 use crate::input::Inputs;
 use crate::refusal::Refusal;
 use crate::row::{Place, Row};
-use crate::run::too_long;
 
 /// The result of a row at its place.
 type Placed<R> = (Place, Result<R, Refusal>);
@@ -27,7 +26,7 @@ pub fn read_rows<R: Send + 'static>(
         let batch = batch?;
         let one = |(number, row): (usize, Row<'_>)| {
             let result = if batch.is_too_long(number) {
-                Err(too_long(row))
+                Err(Refusal::too_long(row.bytes.len()))
             } else {
                 work(row)
             };

@@ -2,6 +2,7 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
+use crate::batch::MAX_ROW_BYTES;
 use crate::row::{Place, Row};
 
 /// The reason why a row is not in the output.
@@ -17,6 +18,13 @@ impl Refusal {
         Self {
             finding: Box::new(Diagnostic::error(code, message, span)),
         }
+    }
+
+    /// Refuses a row of more than [`MAX_ROW_BYTES`], of which `bytes` are kept.
+    pub fn too_long(bytes: usize) -> Self {
+        let message = format!("the row has more than {MAX_ROW_BYTES} bytes");
+        Self::new(DiagnosticCode::SourceTooLarge, message, Span::new(0, bytes))
+            .with_help("split the conversation into several rows")
     }
 
     /// Returns the place of the finding; its column counts characters.

@@ -4,11 +4,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use logue_source::{DiagnosticCode, Span};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::batch::{MAX_ROW_BYTES, Position, RowBatch};
+use crate::batch::{Position, RowBatch};
 use crate::columns::Columns;
 use crate::error::DataError;
 use crate::in_order::in_order;
@@ -249,7 +248,7 @@ fn batch_done(
             tally: &mut tally,
         };
         let done = if batch.is_too_long(number) {
-            Err(too_long(row))
+            Err(Refusal::too_long(row.bytes.len()))
         } else {
             work(row, &mut output)
         };
@@ -279,13 +278,6 @@ fn batch_done(
         refused,
         tally,
     }
-}
-
-pub(crate) fn too_long(row: Row<'_>) -> Refusal {
-    let message = format!("the row has more than {MAX_ROW_BYTES} bytes");
-    let span = Span::new(0, row.bytes.len());
-    Refusal::new(DiagnosticCode::SourceTooLarge, message, span)
-        .with_help("split the conversation into several rows")
 }
 
 /// A line of the quarantine.

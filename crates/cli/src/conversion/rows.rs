@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use logue_data::row_text;
 use logue_source::{Diagnostic, DiagnosticCode, Origin, Source, Span};
-use memchr::memmem;
 use openchatml::Transcript;
 use openchatml::convert::ConvertOptions;
 use openchatml::project::{self, JsonFormat, UnknownShape};
-use serde::Deserialize;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use crate::conversion::chatmd::DocumentVariables;
 use crate::conversion::form::{Conversation, Form};
@@ -44,7 +42,7 @@ pub(crate) fn read_rows<'t>(
     let row = move |part: Span| {
         let place = places.line_column(part.start);
         let text = part.bytes(text);
-        let inner = format.is_none().then(|| text_of(text)).flatten();
+        let inner = format.is_none().then(|| row_text(text)).flatten();
         Row {
             text,
             origin: Origin {
@@ -159,52 +157,3 @@ pub(crate) fn unknown(shape: &UnknownShape) -> Conversation {
         variables: DocumentVariables::default(),
     }
 }
-
-/// Returns the text of a line `{"text": …}`.
-pub(crate) fn text_of(line: &[u8]) -> Option<String> {
-    // Almost every other row has no such key at any depth, and is not parsed for it.
-    if memmem::find(line, b"\"text\"").is_none() && !has_escaped_letter(line) {
-        return None;
-    }
-    let mut row = serde_json::Deserializer::from_slice(line);
-    let value = row.deserialize_map(TextVisitor).ok()?;
-    row.end().ok()?;
-    match value? {
-        Value::String(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// Returns whether a letter of `text` may be spelled as an escape.
-fn has_escaped_letter(line: &[u8]) -> bool {
-    let mut escapes = memmem::find_iter(line, b"\\u00");
-    escapes.any(|at| matches!(line.get(at + 4..at + 6), Some(b"74" | b"65" | b"78")))
-}
-
-/// Takes the last value of the key `text`, as a map does.
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Option<Value>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a row")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(key) = row.next_key::<Key>()? {
-            if key.0 == "text" {
-                found = Some(row.next_value()?);
-            } else {
-                row.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// A key, borrowed if it has no escape.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Key<'k>(#[serde(borrow)] std::borrow::Cow<'k, str>);

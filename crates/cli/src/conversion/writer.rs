@@ -1,5 +1,6 @@
 //! The conversion of one conversation, and of one line. It prints nothing.
 
+use logue_data::row_text;
 use logue_source::Diagnostic;
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
@@ -9,7 +10,7 @@ use crate::arguments::LossArgs;
 use crate::conversion::form::{Conversation, Form};
 use crate::conversion::in_memory::reason;
 use crate::conversion::loss_policy::{FORBIDDEN, LossPolicy};
-use crate::conversion::rows::{read_line, text_of};
+use crate::conversion::rows::read_line;
 
 /// Converts conversations, in any thread.
 pub(crate) struct Writer {
@@ -129,7 +130,7 @@ impl Writer {
     /// Converts the conversations of a line.
     pub(crate) fn line(&self, line: &[u8]) -> Line {
         let inner = match self.from {
-            None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(line),
+            None | Some(Form::Dialect(_) | Form::Chatmd) => row_text(line),
             Some(_) => None,
         };
         let bytes = inner.as_deref().map_or(line, str::as_bytes);

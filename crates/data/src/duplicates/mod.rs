@@ -15,6 +15,7 @@ mod candidates;
 mod decisions;
 mod find;
 mod groups;
+mod keys;
 mod sketch;
 mod spool;
 
@@ -28,6 +29,7 @@ pub use decisions::{DuplicateRemoval, Duplicates};
 pub use find::{FoundDuplicates, find_duplicates};
 pub(crate) use find::{temporary, verify};
 pub(crate) use groups::{Grouping, Partition};
+pub use keys::{DuplicateKeys, RowComparison};
 pub use sketch::Overlap;
 
 use candidates::DuplicateNeed;

@@ -93,6 +93,17 @@ impl Bands {
         };
         sketch.chunks_exact(self.rows).map(hash).collect()
     }
+
+    /// Returns a key for each band, which no other band has.
+    ///
+    /// The hashes of [`hashes`](Self::hashes) are too short for more rows than fit one machine.
+    pub(super) fn keys(self, sketch: &[u64; VALUES]) -> Vec<u64> {
+        let bands = (1..).zip(sketch.chunks_exact(self.rows));
+        let key = |(band, values): (u64, &[u64])| {
+            mixed(values.iter().fold(band, |hash, value| joined(hash, *value)))
+        };
+        bands.map(key).collect()
+    }
 }
 
 /// The size of the intersection and of the union of two sets.

@@ -195,7 +195,7 @@ fn read(
     bytes: &[u8],
 ) -> Result<Vec<Read>, CliError> {
     if let (None | Some(Form::Dialect(_) | Form::Chatmd), Some(text)) =
-        (arguments.from, rows::text_of(bytes))
+        (arguments.from, logue_data::row_text(bytes))
     {
         return read(arguments, name, None, text.as_bytes());
     }
