@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, Fields};
 use logue_o200k::SpecialSet;
 use openchatml::Dialect;
 use openchatml::harmony::HarmonyReadOptions;
+use openchatml_arrow::ColumnChoice;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
@@ -27,7 +28,7 @@ use crate::special::Kind;
 
 /// An Arrow array, for any package that has the Arrow C interface.
 #[pyclass(frozen, module = "openchatml", name = "ArrowArray")]
-pub(crate) struct Exported(ArrayRef);
+pub(crate) struct Exported(pub(crate) ArrayRef);
 
 #[pymethods]
 impl Exported {
@@ -73,12 +74,26 @@ fn is_capsule(requested_schema: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
+const TEXTS: ColumnChoice<'_> = ColumnChoice {
+    names: &["text"],
+    fits: is_text,
+    takes_first: false,
+    content: "texts or ids",
+};
+
+const IDS: ColumnChoice<'_> = ColumnChoice {
+    names: &["input_ids", "ids"],
+    fits: is_list,
+    takes_first: false,
+    content: "texts or ids",
+};
+
 /// The arrays of texts: an array, or the only column or the column `text` of a table.
 struct Texts(Vec<ArrayRef>);
 
 impl Texts {
     fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Some(arrays) = openchatml_arrow::import(object, &["text"], is_text)? {
+        if let Some(arrays) = openchatml_arrow::import(object, &TEXTS)? {
             return Ok(Self(arrays));
         }
         let items: Items<Option<Bound<'_, PyString>>> =
@@ -221,7 +236,7 @@ pub(crate) fn decode_array(
     num_threads: Option<usize>,
 ) -> PyResult<Exported> {
     let kind = kind(py, encoding)?;
-    let arrays = openchatml_arrow::import(ids, &["input_ids", "ids"], is_list)?
+    let arrays = openchatml_arrow::import(ids, &IDS)?
         .ok_or_else(|| PyTypeError::new_err("expected an Arrow array of lists of ids"))?;
     Ok(py.detach(|| {
         let mut rows: Vec<Option<ArrayRef>> = Vec::new();
@@ -375,7 +390,8 @@ pub(crate) fn convert_array(
     }))
 }
 
-fn table(columns: Vec<(&str, ArrayRef)>) -> Exported {
+/// A table of columns.
+pub(crate) fn table(columns: Vec<(&str, ArrayRef)>) -> Exported {
     let columns = columns.into_iter().map(|(name, column)| {
         let field = Field::new(name, column.data_type().clone(), true);
         (Arc::new(field), column)

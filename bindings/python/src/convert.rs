@@ -94,6 +94,26 @@ type ConvertedFields<'c, 'py> = (
     Bound<'py, PyTuple>,
 );
 
+impl Converted {
+    /// Creates a result of the forms that were read and written.
+    pub(crate) fn new(
+        py: Python<'_>,
+        text: String,
+        forms: [&'static str; 2],
+        losses: &[Loss],
+        (found, source): (&[Diagnostic], &[u8]),
+    ) -> PyResult<Self> {
+        let losses = losses.iter().map(LossItem::from);
+        Ok(Self {
+            text,
+            source_form: forms[0],
+            form: forms[1],
+            losses: PyTuple::new(py, losses.collect::<Vec<_>>())?.unbind(),
+            diagnostics: finding::tuple(py, found, source)?.unbind(),
+        })
+    }
+}
+
 #[pymethods]
 impl Converted {
     /// Restores a result from its fields.

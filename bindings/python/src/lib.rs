@@ -1,6 +1,6 @@
 //! The extension module of the Python package `openchatml`.
 //!
-//! Built from crates that perform no input or output. The package around it, in
+//! No function performs input or output. The package around it, in
 //! `python/openchatml`, names what is public; this module is `openchatml._openchatml`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -12,6 +12,7 @@
 
 mod batch;
 mod convert;
+mod data;
 mod deferred;
 mod document;
 mod encoding;
@@ -43,6 +44,11 @@ mod _openchatml {
     };
     #[pymodule_export]
     use crate::convert::{Converted, LossItem, convert};
+    #[pymodule_export]
+    use crate::data::{
+        BenchmarkWords, CommonWords, Comparison, Keys, MaskedRow, RowMasker, Rules, check_row,
+        check_rows, convert_row, convert_rows,
+    };
     #[pymodule_export]
     use crate::document::{Conversation, check, detect_dialect, parse, parse_ids};
     #[pymodule_export]

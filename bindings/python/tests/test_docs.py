@@ -27,12 +27,15 @@ def test_every_page_of_a_function_has_an_example():
 
 def test_every_name_has_a_page():
     import openchatml
+    from openchatml import data
 
     pages = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
     everything = "\n".join(pages.values())
     for name in openchatml.__all__:
         if name != "__version__":
             assert name in everything, name
+    for name in data.__all__:
+        assert name in pages["data"], name
     for page in PAGES:
         for target in re.findall(r"\]\(([\w-]+\.md)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), target

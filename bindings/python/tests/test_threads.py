@@ -1,12 +1,13 @@
 """The interpreter lock is released while a text is read or encoded."""
 
+import json
 import sys
 import threading
 
 import pytest
 
 import openchatml
-from openchatml import batch
+from openchatml import batch, data
 
 ENCODING = openchatml.get_encoding("o200k_harmony")
 WORDS = "The quick brown fox; naïve 漢字 and 12,345 more. " * 20_000
@@ -15,6 +16,9 @@ MESSAGES = "<|start|>user<|message|>What is 2 + 2? é<|end|>" * 20_000
 IDS = ENCODING.encode(MESSAGES, allowed_special="all")
 LINES = ["some words of a line, é " * 20] * 3_000
 ARROW = batch.encode(LINES)
+ROW = {"messages": [{"role": "user", "content": WORDS[:400_000]}, {"role": "assistant", "content": WORDS[:400_000]}]}
+JSON = json.dumps(ROW)
+MASKER, RULES, INDEX = data.Masker("harmony"), data.DuplicateRules(), data.BenchmarkIndex([WORDS[:200]])
 
 
 def parser():
@@ -51,6 +55,20 @@ CALLS = {
     "batch.decode": lambda: batch.decode(ARROW),
     "batch.parse": lambda: batch.parse([MESSAGE] * 4, "harmony"),
     "batch.convert": lambda: batch.convert([MESSAGE] * 4, "openai", dialect="harmony"),
+    "data.convert": lambda: data.convert(JSON, "sharegpt"),
+    "data.convert_batch": lambda: data.convert_batch([JSON] * 2, "sharegpt"),
+    "data.check": lambda: data.check(JSON),
+    "data.check_batch": lambda: data.check_batch([JSON] * 2),
+    "Masker.mask": lambda: MASKER.mask(JSON),
+    "Masker.line": lambda: MASKER.line(JSON),
+    "Masker.mask_batch": lambda: MASKER.mask_batch([JSON] * 2),
+    "DuplicateRules.keys": lambda: RULES.keys(JSON),
+    "DuplicateRules.keys_batch": lambda: RULES.keys_batch([JSON] * 2),
+    "DuplicateRules.compare": lambda: RULES.compare(JSON, JSON),
+    "DuplicateRules.compare_batch": lambda: RULES.compare_batch([JSON] * 2, [JSON] * 2),
+    "BenchmarkIndex": lambda: data.BenchmarkIndex([JSON] * 2),
+    "BenchmarkIndex.spans": lambda: INDEX.spans(JSON),
+    "BenchmarkIndex.spans_batch": lambda: INDEX.spans_batch([JSON] * 2),
 }
 
 

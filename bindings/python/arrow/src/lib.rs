@@ -24,28 +24,42 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
+/// The array of an object that is read.
+///
+/// Of a table, that is the first column with one of the names, the only column, or where
+/// `takes_first` is set, the first column whose type fits. Other columns are not read.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnChoice<'c> {
+    /// The names, the preferred one first.
+    pub names: &'c [&'c str],
+    /// Whether a type fits.
+    pub fits: fn(&DataType) -> bool,
+    /// Whether a column without one of the names is taken.
+    pub takes_first: bool,
+    /// The content as a plural noun, for errors.
+    pub content: &'c str,
+}
+
 /// Returns the arrays of an object with the Arrow C interface; `None` for other objects.
 ///
-/// The arrays have a type that fits: text, or lists of 32 or 64 bit integers. Of a table, that is
-/// the first column with one of the names, or the only column; other columns are not read. A
-/// stream gives an array for each batch.
+/// The arrays have a type that fits: text, bytes, or lists of 32 or 64 bit integers. A stream gives
+/// an array for each batch.
 ///
 /// # Errors
 /// Raises the errors of the producer, `TypeError` for data of another type, and `ValueError` for
 /// data that is not valid.
 pub fn import(
     object: &Bound<'_, PyAny>,
-    names: &[&str],
-    fits: fn(&DataType) -> bool,
+    choice: &ColumnChoice<'_>,
 ) -> PyResult<Option<Vec<ArrayRef>>> {
     if object.hasattr("__arrow_c_array__")? {
         let capsules = object.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
-        return Ok(Some(vec![import_array(&schema, &array, names, fits)?]));
+        return Ok(Some(vec![import_array(&schema, &array, choice)?]));
     }
     if object.hasattr("__arrow_c_stream__")? {
         let capsule = object.call_method0("__arrow_c_stream__")?;
-        return import_stream(capsule.cast::<PyCapsule>()?, names, fits).map(Some);
+        return import_stream(capsule.cast::<PyCapsule>()?, choice).map(Some);
     }
     Ok(None)
 }
@@ -71,13 +85,12 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T
 fn import_array(
     schema: &Bound<'_, PyCapsule>,
     array: &Bound<'_, PyCapsule>,
-    names: &[&str],
-    fits: fn(&DataType) -> bool,
+    choice: &ColumnChoice<'_>,
 ) -> PyResult<ArrayRef> {
     let schema = pointer::<FFI_ArrowSchema>(schema, SCHEMA)?;
     let array = pointer::<FFI_ArrowArray>(array, ARRAY)?;
     // SAFETY: the name of the capsule says what it points to.
-    let column = raw::column(unsafe { schema.as_ref() }, names, fits).map_err(refused)?;
+    let column = raw::column(unsafe { schema.as_ref() }, choice).map_err(refused)?;
     // SAFETY: the interface says that the structure may be moved out once. `from_raw` leaves a
     // released one, which the capsule then does not release again.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
@@ -87,13 +100,12 @@ fn import_array(
 #[expect(unsafe_code, reason = "capsules hold pointers")]
 fn import_stream(
     stream: &Bound<'_, PyCapsule>,
-    names: &[&str],
-    fits: fn(&DataType) -> bool,
+    choice: &ColumnChoice<'_>,
 ) -> PyResult<Vec<ArrayRef>> {
     let stream = pointer::<FFI_ArrowArrayStream>(stream, STREAM)?;
     // SAFETY: as above, for the structure of a stream.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
-    raw::stream(stream, names, fits).map_err(refused)
+    raw::stream(stream, choice).map_err(refused)
 }
 
 /// Returns the capsules of an array: its schema and its data.

@@ -12,6 +12,8 @@ use arrow_array::{ArrayRef, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
+use crate::ColumnChoice;
+
 /// More rows than fit into memory; sums and products of smaller numbers do not overflow.
 const MAX_ROWS: i64 = 1 << 48;
 
@@ -75,13 +77,10 @@ pub(crate) struct Column {
     kind: DataType,
 }
 
-/// Finds the array itself, a child with one of the names, or the only child, if its type fits.
+/// Finds the array itself, a child with one of the names, or the default child, if its type fits.
 #[expect(unsafe_code, reason = "reads structures of C")]
-pub(crate) fn column(
-    schema: &FFI_ArrowSchema,
-    names: &[&str],
-    fits: fn(&DataType) -> bool,
-) -> Result<Column> {
+pub(crate) fn column(schema: &FFI_ArrowSchema, choice: &ColumnChoice<'_>) -> Result<Column> {
+    let fits = choice.fits;
     // SAFETY: both are the `ArrowSchema` of the interface, which fixes its layout.
     let schema = unsafe { &*std::ptr::from_ref(schema).cast::<Schema>() };
     if schema.release.is_none() {
@@ -94,7 +93,14 @@ pub(crate) fn column(
     if format == "+s" {
         let fields = children(schema.n_children, schema.children)?;
         let mut found = (fields.len() == 1).then_some(0);
-        for name in names.iter().rev() {
+        if choice.takes_first {
+            for (index, field) in fields.iter().enumerate().rev() {
+                if kind(field)?.is_some_and(|kind| fits(&kind)) {
+                    found = Some(index);
+                }
+            }
+        }
+        for name in choice.names.iter().rev() {
             for (index, field) in fields.iter().enumerate().rev() {
                 if string(field.name)?.as_deref() == Some(*name) {
                     found = Some(index);
@@ -110,11 +116,12 @@ pub(crate) fn column(
         }
     }
     Err(Refusal::Type(format!(
-        "an Arrow array of format `{format}` is not an array of texts or ids"
+        "an Arrow array of format `{format}` is not an array of {}",
+        choice.content
     )))
 }
 
-/// The type of a schema; `None` for all that are neither text nor lists of integers.
+/// The type of a schema; `None` for all that are neither text, bytes nor lists of integers.
 fn kind(schema: &Schema) -> Result<Option<DataType>> {
     if !schema.dictionary.is_null() {
         return Ok(None);
@@ -137,6 +144,9 @@ fn kind(schema: &Schema) -> Result<Option<DataType>> {
         Some("u") => Some(DataType::Utf8),
         Some("U") => Some(DataType::LargeUtf8),
         Some("vu") => Some(DataType::Utf8View),
+        Some("z") => Some(DataType::Binary),
+        Some("Z") => Some(DataType::LargeBinary),
+        Some("vz") => Some(DataType::BinaryView),
         Some("+l") => item()?.map(DataType::List),
         Some("+L") => item()?.map(DataType::LargeList),
         _ => None,
@@ -289,8 +299,10 @@ fn data(array: &Array, kind: &DataType, owner: &Arc<FFI_ArrowArray>) -> Result<A
     let rows = length + offset;
     let number = size(array.n_buffers)?;
     let expected = match kind {
-        DataType::Utf8 | DataType::LargeUtf8 => number == 3,
-        DataType::Utf8View => (3..1 << 20).contains(&number),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+            number == 3
+        }
+        DataType::Utf8View | DataType::BinaryView => (3..1 << 20).contains(&number),
         _ => number == 2,
     };
     if !expected {
@@ -302,19 +314,24 @@ fn data(array: &Array, kind: &DataType, owner: &Arc<FFI_ArrowArray>) -> Result<A
     let source = Buffers { array, owner };
     let mut buffers = Vec::new();
     let mut child_data = Vec::new();
-    let wide = matches!(kind, DataType::LargeUtf8 | DataType::LargeList(_));
+    let wide = matches!(
+        kind,
+        DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_)
+    );
     let width = if wide { 8 } else { 4 };
     match kind {
         // Arrays without rows may come without offsets.
-        DataType::Utf8 | DataType::LargeUtf8 if rows == 0 => {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+            if rows == 0 =>
+        {
             buffers.push(arrow_buffer::Buffer::from(vec![0_u8; width]));
             buffers.push(source.get(2, 0)?);
         }
-        DataType::Utf8 | DataType::LargeUtf8 => {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
             buffers.push(source.get(1, (rows + 1) * width)?);
             buffers.push(source.get(2, source.number(1, rows, width)?)?);
         }
-        DataType::Utf8View => {
+        DataType::Utf8View | DataType::BinaryView => {
             buffers.push(source.get(1, rows * 16)?);
             for index in 2..number - 1 {
                 let bytes = source.number(number - 1, index - 2, 8)?;
@@ -360,8 +377,7 @@ fn data(array: &Array, kind: &DataType, owner: &Arc<FFI_ArrowArray>) -> Result<A
 #[expect(unsafe_code, reason = "calls functions of C")]
 pub(crate) fn stream(
     mut stream: FFI_ArrowArrayStream,
-    names: &[&str],
-    fits: fn(&DataType) -> bool,
+    choice: &ColumnChoice<'_>,
 ) -> Result<Vec<ArrayRef>> {
     let raw = std::ptr::from_mut(&mut stream).cast::<Stream>();
     // SAFETY: both are the `ArrowArrayStream` of the interface, which fixes its layout.
@@ -378,7 +394,7 @@ pub(crate) fn stream(
     if code != 0 {
         return failed(raw, code);
     }
-    let column = column(&schema, names, fits)?;
+    let column = column(&schema, choice)?;
     let mut arrays = Vec::new();
     loop {
         let mut next = FFI_ArrowArray::empty();

@@ -39,6 +39,19 @@ from openchatml.batch import (
     encode as encode_array,
     parse as parse_array,
 )
+from openchatml.data import (
+    BenchmarkIndex as BenchmarkIndex,
+    ContaminatedSpan as ContaminatedSpan,
+    DuplicateKeys as DuplicateKeys,
+    DuplicateRules as DuplicateRules,
+    Masked as Masked,
+    Masker as Masker,
+    RowComparison as RowComparison,
+    check as check_row,
+    check_batch as check_rows,
+    convert as convert_row,
+    convert_batch as convert_rows,
+)
 
 __version__: str
 
