@@ -13,7 +13,7 @@ use crate::{Refusal, hash};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DuplicateKeys {
-    /// The hash of the folded text, which exact duplicates share; `None` for a row without text.
+    /// The hash of the folded text, which exact duplicates share; absent without text.
     pub text: Option<u64>,
     /// The keys of near duplicates: one for each band, none for a row without text.
     pub bands: Vec<u64>,
