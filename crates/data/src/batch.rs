@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use logue_source::{DiagnosticCode, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::refusal::Refusal;
 use crate::row::{Place, Row};
 
 /// The bytes of a batch, unless one row is longer.
@@ -34,6 +36,16 @@ pub(crate) struct BatchRow {
     pub(crate) place: Place,
     /// Whether the row exceeds [`MAX_ROW_BYTES`]; then only its first bytes are here.
     pub(crate) is_too_long: bool,
+    /// The reason for which the reader found no end of the row.
+    pub(crate) broken: Option<Box<BrokenRow>>,
+}
+
+/// An error in the structure of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct BrokenRow {
+    /// The offset of the error in the row.
+    pub(crate) at: usize,
+    pub(crate) message: String,
 }
 
 /// A position between two batches, from which reading can continue.
@@ -65,9 +77,29 @@ impl RowBatch {
         self.rows.get(row).is_some_and(|row| row.is_too_long)
     }
 
+    /// Returns the reason for which the row with this number cannot be used as it was read.
+    pub fn refusal(&self, row: usize) -> Option<Refusal> {
+        let row = self.rows.get(row)?;
+        let length = row.range.len();
+        if row.is_too_long {
+            return Some(Refusal::too_long(length));
+        }
+        let broken = row.broken.as_ref()?;
+        let span = Span::new(broken.at.min(length), (broken.at + 1).min(length));
+        let refusal = Refusal::new(DiagnosticCode::JsonSyntax, broken.message.as_str(), span);
+        Some(refusal.with_help("correct the file"))
+    }
+
     /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Returns the number of usual batches that a batch is as large as.
+    pub(crate) fn size<E>(batch: &Result<Self, E>) -> usize {
+        batch
+            .as_ref()
+            .map_or(1, |batch| batch.len().div_ceil(BATCH_BYTES))
     }
 
     /// Returns whether the batch has no rows.

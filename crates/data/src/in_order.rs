@@ -1,6 +1,6 @@
 //! Work on pieces of an input in several threads, with results in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +18,23 @@ const AHEAD: usize = 3;
 /// Returns the error of `take`, which ends the work.
 pub fn in_order<P, R, E>(
     threads: usize,
+    next: impl FnMut() -> Option<P> + Send + 'static,
+    work: impl Fn(P) -> R + Sync,
+    take: impl FnMut(R) -> Result<ControlFlow<()>, E>,
+) -> Result<(), E>
+where
+    P: Send + 'static,
+    R: Send + 'static,
+{
+    in_order_by_size(threads, |_| 1, next, work, take)
+}
+
+/// Works as [`in_order`] on pieces of very different sizes.
+///
+/// `size` is the number of usual pieces that a piece is as large as, so that few large pieces exist at a time.
+pub(crate) fn in_order_by_size<P, R, E>(
+    threads: usize,
+    size: impl Fn(&P) -> usize + Send + 'static,
     mut next: impl FnMut() -> Option<P> + Send + 'static,
     work: impl Fn(P) -> R + Sync,
     mut take: impl FnMut(R) -> Result<ControlFlow<()>, E>,
@@ -26,10 +43,13 @@ where
     P: Send + 'static,
     R: Send + 'static,
 {
+    let most = threads * AHEAD;
+    let size = move |piece: &P| size(piece).clamp(1, most);
     let mut count = 0;
     while let Some(piece) = next() {
         if threads > 1 && count > 0 {
-            return spread(threads, piece, next, work, take);
+            let size_of_first = size(&piece);
+            return spread(threads, (piece, size_of_first), size, next, work, take);
         }
         if take(work(piece))?.is_break() {
             break;
@@ -41,7 +61,8 @@ where
 
 /// An event for the thread that takes the results.
 enum Event<P, R> {
-    Piece(P),
+    /// A piece with its size.
+    Piece(P, usize),
     /// The input has no further piece.
     End,
     /// The result of the piece with this number.
@@ -52,7 +73,8 @@ enum Event<P, R> {
 
 fn spread<P, R, E>(
     threads: usize,
-    first: P,
+    (first, size_of_first): (P, usize),
+    size: impl Fn(&P) -> usize + Send + 'static,
     mut next: impl FnMut() -> Option<P> + Send + 'static,
     work: impl Fn(P) -> R + Sync,
     take: impl FnMut(R) -> Result<ControlFlow<()>, E>,
@@ -63,18 +85,23 @@ where
 {
     let (events, incoming) = mpsc::channel();
     let (permits, permitted) = mpsc::channel();
-    for _ in 1..threads * AHEAD {
+    for _ in size_of_first..threads * AHEAD {
         // The receiver is there until the input ends.
         let _ = permits.send(());
     }
     let of_reader: Sender<Event<P, R>> = events.clone();
     // An error would mean that the main thread is gone.
-    drop(of_reader.send(Event::Piece(first)));
+    drop(of_reader.send(Event::Piece(first, size_of_first)));
     drop(thread::spawn(move || {
         while permitted.recv().is_ok() {
-            let event = next().map_or(Event::End, Event::Piece);
-            let is_end = matches!(event, Event::End);
-            if of_reader.send(event).is_err() || is_end {
+            let Some(piece) = next() else {
+                // The receiver may be gone.
+                drop(of_reader.send(Event::End));
+                return;
+            };
+            let size = size(&piece);
+            let is_permitted = (1..size).all(|_| permitted.recv().is_ok());
+            if !is_permitted || of_reader.send(Event::Piece(piece, size)).is_err() {
                 return;
             }
         }
@@ -115,10 +142,12 @@ fn collect<P, R, E>(
     mut take: impl FnMut(R) -> Result<ControlFlow<()>, E>,
 ) -> Result<(), E> {
     let mut waiting = BTreeMap::new();
+    let mut sizes = VecDeque::new();
     let (mut sent, mut taken, mut is_over) = (0, 0, false);
     while !(is_over && taken == sent) {
         match incoming.recv() {
-            Ok(Event::Piece(piece)) => {
+            Ok(Event::Piece(piece, size)) => {
+                sizes.push_back(size);
                 // The workers are there as long as this thread is.
                 drop(sender.send((sent, piece)));
                 sent += 1;
@@ -131,8 +160,10 @@ fn collect<P, R, E>(
                     if take(result)?.is_break() {
                         return Ok(());
                     }
-                    // The reader may have ended.
-                    let _ = permits.send(());
+                    for _ in 0..sizes.pop_front().unwrap_or(1) {
+                        // The reader may have ended.
+                        let _ = permits.send(());
+                    }
                 }
             }
             // The scope reports the panic.
@@ -156,7 +187,7 @@ impl<P, R> Drop for PanicGuard<P, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AHEAD, in_order};
+    use super::{AHEAD, in_order, in_order_by_size};
     use std::ops::ControlFlow;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -235,6 +266,35 @@ mod tests {
         );
         assert_eq!(ended, Ok(()));
         assert!(most.load(Ordering::SeqCst) <= 3 * AHEAD);
+    }
+
+    #[test]
+    fn few_large_pieces_exist_at_a_time() {
+        let open = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
+        let (opened, highest) = (Arc::clone(&open), Arc::clone(&most));
+        let mut numbers = 0..200;
+        let next = move || {
+            let number = numbers.next()?;
+            let now = opened.fetch_add(1, Ordering::SeqCst) + 1;
+            highest.fetch_max(now, Ordering::SeqCst);
+            Some(number)
+        };
+        let mut taken = Vec::new();
+        let ended: Result<(), ()> = in_order_by_size(
+            2,
+            |_| 100,
+            next,
+            |number| number,
+            |number| {
+                taken.push(number);
+                open.fetch_sub(1, Ordering::SeqCst);
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        assert_eq!(ended, Ok(()));
+        assert_eq!(taken, (0..200).collect::<Vec<_>>());
+        assert_eq!(most.load(Ordering::SeqCst), 1);
     }
 
     #[test]

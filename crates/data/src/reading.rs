@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::batch::RowBatch;
 use crate::error::DataError;
-use crate::in_order::in_order;
+use crate::in_order::in_order_by_size;
 use crate::input::Inputs;
 use crate::refusal::Refusal;
 use crate::row::{Place, Row};
@@ -25,10 +25,9 @@ pub fn read_rows<R: Send + 'static>(
     let work = |batch: Result<RowBatch, DataError>| {
         let batch = batch?;
         let one = |(number, row): (usize, Row<'_>)| {
-            let result = if batch.is_too_long(number) {
-                Err(Refusal::too_long(row.bytes.len()))
-            } else {
-                work(row)
+            let result = match batch.refusal(number) {
+                Some(refusal) => Err(refusal),
+                None => work(row),
             };
             (row.place, result)
         };
@@ -41,5 +40,5 @@ pub fn read_rows<R: Send + 'static>(
         }
         Ok(ControlFlow::Continue(()))
     };
-    in_order(threads, move || inputs.batch(), work, take)
+    in_order_by_size(threads, RowBatch::size, move || inputs.batch(), work, take)
 }

@@ -1,16 +1,18 @@
 //! The work on all rows of a data set: input, threads, output, quarantine, progress.
 
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::batch::{Position, RowBatch};
 use crate::columns::Columns;
 use crate::error::DataError;
-use crate::in_order::in_order;
+use crate::in_order::in_order_by_size;
 use crate::input::Inputs;
 use crate::output::{OutputForm, Partial, ProgressFile, Saved};
 use crate::refusal::Refusal;
@@ -188,7 +190,8 @@ impl Run {
             Ok(ControlFlow::Continue(()))
         };
         let one = |batch: Result<RowBatch, DataError>| batch.map(|b| batch_done(b, &work, form));
-        in_order(self.threads, move || inputs.batch(), one, take)?;
+        let next = move || inputs.batch();
+        in_order_by_size(self.threads, RowBatch::size, next, one, take)?;
         #[cfg(feature = "parquet")]
         if form == OutputForm::Parquet {
             if let Some(progress) = &progress {
@@ -247,10 +250,9 @@ fn batch_done(
             bytes: &mut bytes,
             tally: &mut tally,
         };
-        let done = if batch.is_too_long(number) {
-            Err(Refusal::too_long(row.bytes.len()))
-        } else {
-            work(row, &mut output)
+        let done = match batch.refusal(number) {
+            Some(refusal) => Err(refusal),
+            None => work(row, &mut output),
         };
         match done {
             Ok(()) => {
@@ -271,13 +273,75 @@ fn batch_done(
             columns.observe(line);
         }
     }
+    let output = if columns.has_cut_name() {
+        Err(std::io::Error::other(
+            "a member has NUL in its name, which readers of Parquet cut; rename it, or write .jsonl",
+        ))
+    } else {
+        form.compress(bytes)
+    };
     Done {
         batch,
-        output: form.compress(bytes),
+        output,
         columns,
         refused,
         tally,
     }
+}
+
+/// Returns whether readers of the quarantine accept a text as a member of its line.
+///
+/// They decode its texts, which lone surrogates prevent, and limit the depth.
+fn is_readable(text: &str) -> bool {
+    struct Decoded;
+    impl<'de> Deserialize<'de> for Decoded {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(Self)
+        }
+    }
+    impl<'de> Visitor<'de> for Decoded {
+        type Value = Self;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("JSON")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+            Ok(self)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+            while items.next_element::<Self>()?.is_some() {}
+            Ok(self)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+            while members.next_entry::<Self, Self>()?.is_some() {}
+            Ok(self)
+        }
+    }
+    // The row is one level deeper in the line.
+    serde_json::from_str::<Decoded>(&format!("[{text}]")).is_ok()
 }
 
 /// A line of the quarantine.
@@ -292,6 +356,9 @@ struct Quarantined<'q> {
     help: &'q [String],
     /// The row, or its text as a string if it is not JSON.
     row: Box<RawValue>,
+    /// The bytes of a row that is not UTF-8, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row_bytes: Option<String>,
 }
 
 /// Returns the line of the quarantine for a row.
@@ -304,10 +371,19 @@ fn quarantined(
     let finding = &refusal.finding;
     let text = String::from_utf8_lossy(row.bytes);
     // Line ends in JSON are between its tokens.
-    let raw = match RawValue::from_string(text.replace(['\n', '\r'], " ")) {
-        Ok(raw) => raw,
-        Err(_) => serde_json::value::to_raw_value(&text)?,
+    let raw_line = || RawValue::from_string(text.replace(['\n', '\r'], " "));
+    let raw = match is_readable(&text).then(raw_line) {
+        Some(Ok(raw)) => raw,
+        _ => serde_json::value::to_raw_value(&text)?,
     };
+    let is_text = std::str::from_utf8(row.bytes).is_ok();
+    let row_bytes = (!is_text).then(|| {
+        row.bytes.iter().fold(String::new(), |mut digits, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        })
+    });
     let mut line = serde_json::to_vec(&Quarantined {
         file: name,
         line,
@@ -317,6 +393,7 @@ fn quarantined(
         message: &finding.message,
         help: &finding.help,
         row: raw,
+        row_bytes,
     })?;
     line.push(b'\n');
     Ok(line)

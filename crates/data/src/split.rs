@@ -342,7 +342,14 @@ impl<'de> Visitor<'de> for IdsVisitor {
             match key {
                 IdKey::Id(kind) => ids.extend(id(kind, &map.next_value::<Value>()?)),
                 IdKey::Metadata => {
-                    if let Value::Object(metadata) = map.next_value::<Value>()? {
+                    let mut metadata = map.next_value::<Value>()?;
+                    // Data sets in columns have metadata as JSON text.
+                    if let Value::String(text) = &metadata
+                        && let Ok(value) = serde_json::from_str(text)
+                    {
+                        metadata = value;
+                    }
+                    if let Value::Object(metadata) = metadata {
                         let known = |(key, value): (&String, &Value)| id(kind_of(key)?, value);
                         ids.extend(metadata.iter().filter_map(known));
                     }

@@ -256,7 +256,7 @@ fn a_second_run_with_the_same_output_is_refused() {
     let partial = folder.path().join("out.jsonl.partial");
     // More than a pipe holds is read by a run that has its locks.
     let mut input = first.stdin.take().unwrap();
-    input.write_all(&[b'\n'; 1 << 19]).unwrap();
+    input.write_all(&vec![b'\n'; 1 << 19]).unwrap();
     for name in ["out.jsonl", "other.jsonl"] {
         let other = ["in.jsonl", "--restart", "-o", name, "--quarantine"];
         let files = ["out.jsonl.quarantine.jsonl", "q"];

@@ -182,7 +182,7 @@ fn compressed_files_and_arrays_give_the_rows_of_the_plain_file() {
 
 #[test]
 fn an_array_without_an_end_is_an_error_with_its_place() {
-    let folder = folder(&[("in.json", "[{\"messages\": []},\n {\"messages\": [}\n")]);
+    let folder = folder(&[("in.json", "[{\"messages\": []},\n {\"messages\": []}\n")]);
     let ran = run(
         folder.path(),
         ["data", "convert", "in.json", "--to", "openai", "-o", "out"],

@@ -31,6 +31,7 @@ mod convert_variables;
 mod damage;
 mod data_check;
 mod data_files;
+mod data_inputs;
 mod data_masks;
 mod data_runs;
 mod data_selection;

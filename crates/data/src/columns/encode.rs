@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
 };
-use arrow_array::{ArrayRef, NullArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ pub(super) fn schema(columns: &Columns) -> Schema {
 
 fn field(column: &Column) -> Field {
     match column.kind {
-        Kind::One(scalar) => scalar_field(&column.name, scalar),
+        Kind::One(scalar) => scalar_field(&column.name, of_column(scalar)),
         Kind::List(scalar) => Field::new(
             &column.name,
             DataType::List(Arc::new(scalar_field("element", scalar))),
@@ -41,12 +41,20 @@ fn field(column: &Column) -> Field {
     }
 }
 
+/// Returns the type of a column: one with nulls only is JSON, which has a null.
+const fn of_column(scalar: Scalar) -> Scalar {
+    match scalar {
+        Scalar::Null => Scalar::Json,
+        other => other,
+    }
+}
+
 fn scalar_field(name: &str, scalar: Scalar) -> Field {
     let data_type = match scalar {
         Scalar::Null => DataType::Null,
         Scalar::Bool => DataType::Boolean,
         Scalar::Int32 => DataType::Int32,
-        Scalar::Int64 => DataType::Int64,
+        Scalar::Int53 | Scalar::Int64 => DataType::Int64,
         Scalar::Float64 => DataType::Float64,
         Scalar::Text | Scalar::Json => DataType::Utf8,
     };
@@ -65,20 +73,19 @@ fn feature(kind: Kind) -> Value {
         Scalar::Null => value("null"),
         Scalar::Bool => value("bool"),
         Scalar::Int32 => value("int32"),
-        Scalar::Int64 => value("int64"),
+        Scalar::Int53 | Scalar::Int64 => value("int64"),
         Scalar::Float64 => value("float64"),
         Scalar::Text => value("string"),
         Scalar::Json => json!({"_type": "Json"}),
     };
     match kind {
-        Kind::One(one) => scalar(one),
+        Kind::One(one) => scalar(of_column(one)),
         Kind::List(one) => json!({"feature": scalar(one), "_type": "List"}),
     }
 }
 
 /// The values of a column while rows are added.
 pub(super) enum Values {
-    Null(usize),
     Bool(BooleanBuilder),
     Int32(Int32Builder),
     Int64(Int64Builder),
@@ -102,13 +109,12 @@ impl Values {
     pub(super) fn new(column: &Column) -> Self {
         match column.kind {
             Kind::One(scalar) => match scalar {
-                Scalar::Null => Self::Null(0),
                 Scalar::Bool => Self::Bool(BooleanBuilder::new()),
                 Scalar::Int32 => Self::Int32(Int32Builder::new()),
-                Scalar::Int64 => Self::Int64(Int64Builder::new()),
+                Scalar::Int53 | Scalar::Int64 => Self::Int64(Int64Builder::new()),
                 Scalar::Float64 => Self::Float64(Float64Builder::new()),
                 Scalar::Text => Self::Text(StringBuilder::new()),
-                Scalar::Json => Self::Json(StringBuilder::new()),
+                Scalar::Null | Scalar::Json => Self::Json(StringBuilder::new()),
             },
             Kind::List(scalar) => {
                 let item = Arc::new(scalar_field("element", scalar));
@@ -119,15 +125,16 @@ impl Values {
 
     /// Appends the value of a row; `None` if the row has no such member.
     pub(super) fn append(&mut self, raw: Option<&RawValue>) -> Result<(), serde_json::Error> {
-        let raw = raw.map(RawValue::get).filter(|raw| *raw != "null");
+        let written = raw.map(RawValue::get);
+        let raw = written.filter(|raw| *raw != "null");
         match self {
-            Self::Null(count) => *count += 1,
             Self::Bool(values) => values.append_option(parsed(raw)?),
             Self::Int32(values) => values.append_option(parsed(raw)?),
             Self::Int64(values) => values.append_option(parsed(raw)?),
             Self::Float64(values) => values.append_option(parsed(raw)?),
             Self::Text(values) => values.append_option(parsed::<Cow<'_, str>>(raw)?),
-            Self::Json(values) => values.append_option(raw),
+            // A null that is written stays apart from an absent one.
+            Self::Json(values) => values.append_option(written),
             Self::List(values) => values.append(raw)?,
         }
         Ok(())
@@ -135,7 +142,6 @@ impl Values {
 
     pub(super) fn finish(self) -> ArrayRef {
         match self {
-            Self::Null(count) => Arc::new(NullArray::new(count)),
             Self::Bool(mut values) => Arc::new(values.finish()),
             Self::Int32(mut values) => Arc::new(values.finish()),
             Self::Int64(mut values) => Arc::new(values.finish()),
@@ -155,7 +161,9 @@ impl ListValues {
             ),
             Scalar::Bool => Self::Bool(ListBuilder::new(BooleanBuilder::new()).with_field(item)),
             Scalar::Int32 => Self::Int32(ListBuilder::new(Int32Builder::new()).with_field(item)),
-            Scalar::Int64 => Self::Int64(ListBuilder::new(Int64Builder::new()).with_field(item)),
+            Scalar::Int53 | Scalar::Int64 => {
+                Self::Int64(ListBuilder::new(Int64Builder::new()).with_field(item))
+            }
             Scalar::Float64 => {
                 Self::Float64(ListBuilder::new(Float64Builder::new()).with_field(item))
             }

@@ -30,6 +30,8 @@ pub(crate) enum Scalar {
     Null,
     Bool,
     Int32,
+    /// Integers that a 64-bit float holds too.
+    Int53,
     Int64,
     Float64,
     Text,
@@ -40,12 +42,13 @@ pub(crate) enum Scalar {
 impl Scalar {
     /// Returns the narrowest type that holds values of both.
     fn merge(self, other: Self) -> Self {
-        use Scalar::{Float64, Int32, Int64, Null};
+        use Scalar::{Float64, Int32, Int53, Int64, Null};
         match (self, other) {
             (one, other) if one == other => one,
             (Null, other) | (other, Null) => other,
-            (Int32, Int64) | (Int64, Int32) => Int64,
-            (Int32 | Int64, Float64) | (Float64, Int32 | Int64) => Float64,
+            (Int32, Int53) | (Int53, Int32) => Int53,
+            (Int32 | Int53, Int64) | (Int64, Int32 | Int53) => Int64,
+            (Int32 | Int53, Float64) | (Float64, Int32 | Int53) => Float64,
             _ => Self::Json,
         }
     }
@@ -69,6 +72,24 @@ impl Columns {
         let mut reader = serde_json::Deserializer::from_slice(row);
         // The rows are our own output, which is valid JSON.
         drop(reader.deserialize_map(OfRow(self)));
+    }
+
+    /// Returns the columns of a file. One without any has a column all the same, because readers
+    /// accept no file without columns.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn of_file(&self) -> Self {
+        if !self.0.is_empty() {
+            return self.clone();
+        }
+        Self(vec![Column {
+            name: "messages".to_owned(),
+            kind: Kind::List(Scalar::Json),
+        }])
+    }
+
+    /// Returns whether a name has a character that ends it for readers of columns.
+    pub(crate) fn has_cut_name(&self) -> bool {
+        self.0.iter().any(|column| column.name.contains('\0'))
     }
 
     /// Adds the columns of later rows.
@@ -137,18 +158,19 @@ impl<'de> Visitor<'de> for OfValue {
         Ok(one(Scalar::Bool))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Observed, E> {
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Observed, E> {
         Ok(one(if i32::try_from(value).is_ok() {
             Scalar::Int32
+        } else if value.unsigned_abs() <= 1 << 53 {
+            Scalar::Int53
         } else {
             Scalar::Int64
         }))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Observed, E> {
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Observed, E> {
         match i64::try_from(value) {
-            Ok(value) if i32::try_from(value).is_ok() => Ok(one(Scalar::Int32)),
-            Ok(_) => Ok(one(Scalar::Int64)),
+            Ok(value) => self.visit_i64(value),
             // No integer type of the columns holds it.
             Err(_) => Ok(one(Scalar::Json)),
         }
@@ -202,17 +224,20 @@ mod tests {
     #[test]
     fn a_column_has_the_narrowest_type_of_its_values() {
         let found = kinds(&[
-            r#"{"a":1,"b":null,"c":[1,2],"d":{"x":1},"e":[{"x":1}],"f":"t","g":[]}"#,
-            r#"{"a":3000000000,"b":true,"c":[null,1.5],"f":7,"h":18446744073709551615}"#,
+            r#"{"a":1,"b":null,"c":[1,2],"d":{"x":1},"e":[{"x":1}],"f":"t","g":[],"i":9007199254740993,"j":7}"#,
+            r#"{"a":3000000000,"b":true,"c":[null,1.5],"f":7,"h":18446744073709551615,"i":0.5,"j":0.5}"#,
         ]);
         let expected = [
-            ("a", Kind::One(Scalar::Int64)),
+            ("a", Kind::One(Scalar::Int53)),
             ("b", Kind::One(Scalar::Bool)),
             ("c", Kind::List(Scalar::Float64)),
             ("d", Kind::One(Scalar::Json)),
             ("e", Kind::List(Scalar::Json)),
             ("f", Kind::One(Scalar::Json)),
             ("g", Kind::List(Scalar::Null)),
+            // A float would lose digits of the integer.
+            ("i", Kind::One(Scalar::Json)),
+            ("j", Kind::One(Scalar::Float64)),
             ("h", Kind::One(Scalar::Json)),
         ];
         assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));

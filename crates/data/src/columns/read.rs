@@ -13,10 +13,10 @@ use arrow_schema::{DataType, Field};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 
-use crate::batch::{BatchRow, Position, RowBatch};
+use crate::batch::{BATCH_BYTES, BatchRow, Position, RowBatch};
 use crate::row::Place;
 
-/// The rows of a batch.
+/// The most rows of a batch; large rows are fewer.
 const BATCH_ROWS: usize = 512;
 
 /// A reader of batches of a Parquet file.
@@ -53,9 +53,14 @@ impl Rows {
                 }),
         });
         let columns = columns.collect();
+        let largest = builder.metadata().row_groups().iter().map(|group| {
+            let rows = group.num_rows().max(1);
+            usize::try_from(group.total_byte_size() / rows).unwrap_or(BATCH_BYTES)
+        });
+        let rows = BATCH_BYTES / largest.max().unwrap_or(1).max(1);
         let skipped = usize::try_from(next.offset).map_err(io::Error::other)?;
         let read = builder
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(rows.clamp(1, BATCH_ROWS))
             .with_offset(skipped)
             .build()
             .map_err(io::Error::other)?;
@@ -105,6 +110,7 @@ impl Rows {
                     column: 1,
                 },
                 is_too_long: false,
+                broken: None,
             });
             batch.bytes.push(b'\n');
             self.next.row += 1;

@@ -23,7 +23,7 @@ use super::encode::{Values, schema};
 use super::kinds::Columns;
 use crate::batch::{Position, RowBatch};
 use crate::error::DataError;
-use crate::in_order::in_order;
+use crate::in_order::in_order_by_size;
 use crate::input::Lines;
 
 /// The bytes of JSON lines in a group of rows.
@@ -64,8 +64,15 @@ pub(crate) fn write(
         schema: &schema,
         factory: &factory,
     };
-    in_order(
+    let size = |group: &io::Result<Vec<RowBatch>>| {
+        let bytes = |group: &Vec<RowBatch>| group.iter().map(RowBatch::len).sum::<usize>();
+        group
+            .as_ref()
+            .map_or(1, |group| bytes(group).div_ceil(GROUP_BYTES))
+    };
+    in_order_by_size(
         threads,
+        size,
         move || groups.next(),
         |group| {
             let group = group.map_err(DataError::read(rows))?;

@@ -114,6 +114,7 @@ impl<R: Read> Lines<R> {
                         column: (from - start) as u64 + 1,
                     },
                     is_too_long: skipped > 0,
+                    broken: None,
                 });
                 self.next.row += 1;
             }

@@ -3,7 +3,9 @@
 use std::io::{self, Read};
 
 use super::lines::BOM;
-use crate::batch::{BATCH_BYTES, BatchRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position, RowBatch};
+use crate::batch::{
+    BATCH_BYTES, BatchRow, BrokenRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position, RowBatch,
+};
 use crate::row::Place;
 
 /// The bytes that are read at a time.
@@ -22,6 +24,8 @@ pub(super) struct Values<R> {
     next: Position,
     is_over: bool,
     is_first: bool,
+    /// The first key of the last object, by which a later one is found after a broken one.
+    key: Option<Vec<u8>>,
 }
 
 /// A structure that prevents that further values are found.
@@ -54,6 +58,7 @@ impl<R: Read> Values<R> {
             is_first: next.offset == 0,
             next,
             is_over: false,
+            key: None,
         }
     }
 
@@ -84,12 +89,7 @@ impl<R: Read> Values<R> {
 
     /// Returns the byte at `at`, after reading it if necessary.
     fn peek(&mut self) -> io::Result<Option<u8>> {
-        if self.at >= self.bytes.len() && !self.is_over {
-            let read = (&mut self.read)
-                .take(BLOCK as u64)
-                .read_to_end(&mut self.bytes)?;
-            self.is_over = read < BLOCK;
-        }
+        self.fill(self.at + 1)?;
         Ok(self.bytes.get(self.at).copied())
     }
 
@@ -138,7 +138,10 @@ impl<R: Read> Values<R> {
         match self.peek()? {
             None if self.next.is_in_array => Err(self.bad("the array has no `]`")),
             None => Ok(None),
-            Some(b',' | b']' | b'}' | b':') => Err(self.bad("expected a value")),
+            Some(b',' | b']' | b'}' | b':') => {
+                let place = self.place();
+                Ok(Some(self.broken(self.at, place, "expected a value")?))
+            }
             Some(_) => self.rest_of_value().map(Some),
         }
     }
@@ -150,16 +153,23 @@ impl<R: Read> Values<R> {
         Ok(())
     }
 
-    /// Finds the end of the value that begins at `at`.
-    fn rest_of_value(&mut self) -> Result<BatchRow, Failure> {
-        let start = self.at;
-        let place = Place {
+    /// Returns the place of `at`.
+    fn place(&self) -> Place {
+        Place {
             row: self.next.row,
             file: self.next.file,
             line: self.next.line + 1,
             column: self.column(),
-        };
-        let (mut depth, mut is_string, mut is_escape) = (0_u32, false, false);
+        }
+    }
+
+    /// Finds the end of the value that begins at `at`.
+    fn rest_of_value(&mut self) -> Result<BatchRow, Failure> {
+        let start = self.at;
+        let place = self.place();
+        // The brackets that end what is open.
+        let mut open: Vec<u8> = Vec::new();
+        let (mut is_string, mut is_escape) = (false, false);
         let mut is_too_long = false;
         while let Some(byte) = self.peek()? {
             if is_string {
@@ -172,30 +182,40 @@ impl<R: Read> Values<R> {
             } else {
                 match byte {
                     b'"' => is_string = true,
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' if depth > 0 => {
-                        depth -= 1;
-                        if depth == 0 {
+                    b'{' => open.push(b'}'),
+                    b'[' => open.push(b']'),
+                    b'}' | b']' if !open.is_empty() => {
+                        if open.last() != Some(&byte) && !is_too_long {
+                            let message = format!("unexpected `{}`", char::from(byte));
+                            return self.broken(start, place, &message).map_err(Failure::Io);
+                        }
+                        open.pop();
+                        if open.is_empty() {
                             self.step(byte);
                             break;
                         }
                     }
-                    byte if depth == 0 && is_end_of_scalar(byte) => break,
+                    byte if open.is_empty() && is_end_of_scalar(byte) => break,
                     _ => {}
                 }
             }
             self.step(byte);
+            // JSON has no line end in a string, and an object has no member without a key.
+            let is_suspect = is_string || open.last() == Some(&b'}');
+            if byte == b'\n' && is_suspect && !is_too_long && self.is_next_row(start, place)? {
+                let what = if is_string { "string" } else { "object" };
+                let message = format!("the {what} has no end");
+                return self.broken(start, place, &message).map_err(Failure::Io);
+            }
             if self.at - start > MAX_ROW_BYTES {
                 is_too_long = true;
                 self.forget(start + KEPT_OF_LONG_ROW);
             }
         }
-        if depth > 0 || is_string {
+        if (!open.is_empty() || is_string) && !is_too_long {
             let what = if is_string { "string" } else { "value" };
-            return Err(self.bad(&format!(
-                "the {what} that begins at {}:{} has no end",
-                place.line, place.column
-            )));
+            let message = format!("the {what} has no end");
+            return self.broken(start, place, &message).map_err(Failure::Io);
         }
         self.next.row += 1;
         let end = if is_too_long {
@@ -203,11 +223,94 @@ impl<R: Read> Values<R> {
         } else {
             self.at
         };
+        if let Some(key) = first_key(self.bytes.get(start..end).unwrap_or_default()) {
+            self.key = Some(key.to_vec());
+        }
         Ok(BatchRow {
             range: start..end,
             place,
             is_too_long,
+            broken: None,
         })
+    }
+
+    /// Ends a row that is broken at `at`, and finds the next one.
+    ///
+    /// Brackets and quotes of the broken row show no end, so the next row is a line that begins as rows do:
+    /// with an object that has the same first key and is not further to the right. Without such a line
+    /// nothing more of the file is a row.
+    fn broken(&mut self, start: usize, place: Place, message: &str) -> io::Result<BatchRow> {
+        let fault = self.at - start;
+        self.at = start;
+        self.next.line = place.line - 1;
+        let before = i64::try_from(place.column - 1).unwrap_or(i64::MAX);
+        self.line_start = i64::try_from(start).unwrap_or(i64::MAX) - before;
+        let kept = start + KEPT_OF_LONG_ROW.max(fault + 1);
+        let mut forgotten = 0;
+        let mut is_found = false;
+        while let Some(byte) = self.peek()? {
+            self.step(byte);
+            if byte == b'\n' && (self.is_next_row(start, place)? || self.is_last_bracket()?) {
+                is_found = true;
+                break;
+            }
+            if self.at > kept + BLOCK {
+                forgotten += (self.at - kept) as u64;
+                self.forget(kept);
+            }
+        }
+        self.next.row += 1;
+        let end = self.at.min(kept);
+        let read = self.bytes.get(start..end).unwrap_or_default();
+        let read = read.trim_ascii_end();
+        let read = read.strip_suffix(b",").unwrap_or(read);
+        let range = start..start + read.len().max(1);
+        let mut message = message.to_owned();
+        if !is_found {
+            let missed = (self.at - start).saturating_sub(fault) as u64 + forgotten;
+            message.push_str(&format!(
+                "; no further row can be found, and {missed} bytes from here on were not read as rows"
+            ));
+            self.next.is_in_array = false;
+        }
+        Ok(BatchRow {
+            range,
+            place,
+            is_too_long: false,
+            broken: Some(Box::new(BrokenRow { at: fault, message })),
+        })
+    }
+
+    /// Returns whether the line that begins at `at` begins as a row that may follow that at `start`.
+    fn is_next_row(&mut self, start: usize, place: Place) -> io::Result<bool> {
+        self.fill(self.at + LONGEST_BEGINNING)?;
+        let line = self.bytes.get(self.at..).unwrap_or_default();
+        let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+        let indent = indent.count();
+        let own = self.bytes.get(start..).and_then(first_key);
+        let Some(key) = own.or(self.key.as_deref()) else {
+            return Ok(false);
+        };
+        let is_left = (indent as u64) < place.column;
+        Ok(is_left && line.get(indent..).and_then(first_key) == Some(key))
+    }
+
+    /// Returns whether the line that begins at `at` is the end of the array and of the file.
+    fn is_last_bracket(&mut self) -> io::Result<bool> {
+        self.fill(self.at + LONGEST_BEGINNING)?;
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        Ok(self.next.is_in_array && self.is_over && rest.trim_ascii() == b"]")
+    }
+
+    /// Reads until `bytes` has `length` or the input ends.
+    fn fill(&mut self, length: usize) -> io::Result<()> {
+        if self.bytes.len() < length && !self.is_over {
+            let read = (&mut self.read)
+                .take(BLOCK as u64)
+                .read_to_end(&mut self.bytes)?;
+            self.is_over = read < BLOCK;
+        }
+        Ok(())
     }
 
     /// Removes the bytes from `from` to `at`.
@@ -231,6 +334,18 @@ impl<R: Read> Values<R> {
             message: message.to_owned(),
         })
     }
+}
+
+/// The most bytes before the end of the first key of a row by which a row is recognized.
+const LONGEST_BEGINNING: usize = 1024;
+
+/// Returns the first key of an object that begins a text.
+fn first_key(text: &[u8]) -> Option<&[u8]> {
+    let text = text.get(..LONGEST_BEGINNING).unwrap_or(text);
+    let text = text.strip_prefix(b"{")?.trim_ascii_start();
+    let text = text.strip_prefix(b"\"")?;
+    let end = memchr::memchr(b'"', text)?;
+    text.get(..end)
 }
 
 /// Returns whether a byte ends a number or a word outside every bracket.
@@ -291,8 +406,42 @@ mod tests {
         let message = |text: &[u8]| read(text).unwrap_err();
         assert_eq!(message(b"[{}\n"), (2, 1, "the array has no `]`".to_owned()));
         assert_eq!(message(b"[{}] x").1, 6);
-        assert_eq!(message(b"[\n }").0, 2);
-        assert!(message(b"[{\"a\": \"b}]").2.contains("1:2"));
+    }
+
+    /// Returns the rows of a text, with the places and messages of broken ones.
+    fn with_broken(text: &str) -> Vec<String> {
+        let mut values = Values::new(text.as_bytes(), Position::default());
+        let mut rows = Vec::new();
+        while let Ok(Some(batch)) = values.batch() {
+            for (number, row) in batch.rows().enumerate() {
+                let text = String::from_utf8_lossy(row.bytes).into_owned();
+                rows.push(batch.refusal(number).map_or(text, |refusal| {
+                    let place = refusal.place_in(row);
+                    let message = &refusal.finding.message;
+                    format!("{}:{}: {message}", place.line, place.column)
+                }));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_after_a_broken_one_are_found() {
+        let good = "{\"m\": [1]}";
+        let text = "[{\"m\": [1]},\n{\"m\": [}, {\"m\": 2},\n{\"m\": [1]}\n]\n";
+        assert_eq!(with_broken(text), [good, "2:8: unexpected `}`", good]);
+        let text = "[\n  {\"m\": [1]},\n  {\"m\": \"x},\n  {\"m\": [1]}\n]\n";
+        assert_eq!(with_broken(text)[2], good);
+        assert!(with_broken(text)[1].ends_with("the string has no end"));
+        let text = "[{\"m\": [1]},\n {\"m\": {\"a\": 1},\n {\"m\": [1]}]";
+        assert_eq!(with_broken(text).len(), 3);
+        let text = "[{\"m\": [1]},\n {\"m\": [}\n]\n";
+        assert_eq!(with_broken(text), [good, "2:9: unexpected `}`"]);
+        let text = "[{\"m\": [1]}, {\"m\": [}, {\"m\": 1}]";
+        let rest = "1:21: unexpected `}`; no further row can be found, and 12 bytes from here on were not read as rows";
+        assert_eq!(with_broken(text), [good, rest]);
+        let text = "[{\"m\": [1]},,\n{\"m\": [1]}]";
+        assert_eq!(with_broken(text), [good, "1:13: expected a value", good]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Partial {
         let buffered = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(failed())?);
         crate::columns::write(
             (rows, &lines.path),
-            columns,
+            &columns.of_file(),
             buffered,
             &lines.target,
             threads,

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use crate::arguments::DenyLevel;
 use crate::conversion::form::Form;
@@ -24,7 +25,7 @@ pub(crate) struct DataExamineArgs {
     pub(crate) tokenizer: Option<PathBuf>,
 
     /// Report the rows with each value of this member apart, such as `source` or `meta.source`
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) by: Option<String>,
 
     /// Write a page with plots to this file

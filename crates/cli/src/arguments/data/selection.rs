@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 
 use super::DataFileArgs;
@@ -34,7 +35,7 @@ pub(crate) struct DedupArgs {
     pub(crate) exact: bool,
 
     /// Compare this member of the rows instead of the conversation; may be repeated
-    #[arg(long = "field", value_name = "FIELD")]
+    #[arg(long = "field", value_name = "FIELD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) fields: Vec<String>,
 
     /// Write the removals to this file, as JSON lines [default: OUT.duplicates.jsonl]
@@ -68,7 +69,7 @@ pub(crate) struct DecontaminateArgs {
     pub(crate) remove: bool,
 
     /// Search this member of the rows instead of the conversation; may be repeated
-    #[arg(long = "field", value_name = "FIELD")]
+    #[arg(long = "field", value_name = "FIELD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) fields: Vec<String>,
 
     /// Write what was found to this file, as JSON lines [default: OUT.contaminated.jsonl]
@@ -86,7 +87,7 @@ pub(crate) struct DecontaminateArgs {
     logue data split --train 0.9 --test 0.1 -o parts train.jsonl\n  \
     logue data split --train 8 --validation 1 --test 1 --by source -o parts train.jsonl")]
 pub(crate) struct SplitArgs {
-    /// JSON lines or JSON, plain, gzip or zstd
+    /// JSON lines, JSON or Parquet; plain, gzip or zstd
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -111,7 +112,7 @@ pub(crate) struct SplitArgs {
     pub(crate) seed: u64,
 
     /// Keep rows with the same value of this member together; may be repeated
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) by: Vec<String>,
 
     /// Jaccard index from which rows are near duplicates, 0.5 to 1
@@ -163,7 +164,7 @@ pub(crate) struct SampleArgs {
     pub(crate) seed: u64,
 
     /// Choose the same share of the rows with each value of this member
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) by: Option<String>,
 }
 

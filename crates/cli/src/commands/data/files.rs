@@ -1,5 +1,7 @@
 //! The files of each command, which are compared before one of them is opened or created.
 
+use std::path::{Path, PathBuf};
+
 use logue_data::RunFiles;
 
 use crate::arguments::{
@@ -11,8 +13,25 @@ use crate::commands::data::split;
 use crate::exit::{CliError, Exit};
 
 /// Refuses a command that would write over one of its inputs, or two outputs to one file.
+///
+/// A missing input and an unknown form of an output are reported here too, before any work.
 pub(super) fn require_apart(command: &DataCommand) -> Result<(), CliError> {
-    check(&match command {
+    let (inputs, output) = match command {
+        DataCommand::Convert(arguments) => named(&arguments.files),
+        DataCommand::Mask(arguments) => named(&arguments.files),
+        DataCommand::Dedup(arguments) => named(&arguments.files),
+        DataCommand::Decontaminate(arguments) => named(&arguments.files),
+        DataCommand::Sample(arguments) => named(&arguments.files),
+        DataCommand::Split(arguments) => (&*arguments.inputs, None),
+        DataCommand::Check(arguments) => (&*arguments.examined.inputs, None),
+        DataCommand::Stats(arguments) => (&*arguments.examined.inputs, None),
+        DataCommand::FromSessions(_) => (&[][..], None),
+    };
+    if let Some(output) = output {
+        require_known_form(output)?;
+    }
+    require_inputs(inputs)?;
+    let files = match command {
         DataCommand::Convert(arguments) => of_run(&arguments.files),
         DataCommand::Mask(arguments) => of_mask(arguments),
         DataCommand::Dedup(arguments) => of_dedup(arguments),
@@ -23,7 +42,53 @@ pub(super) fn require_apart(command: &DataCommand) -> Result<(), CliError> {
         DataCommand::Stats(arguments) => of_examination(&arguments.examined),
         // Its inputs are in the settings, which it reads itself.
         DataCommand::FromSessions(_) => RunFiles::default(),
-    })
+    };
+    check(&files)
+}
+
+fn named(files: &DataFileArgs) -> (&[PathBuf], Option<&PathBuf>) {
+    (&files.inputs, files.output.as_ref())
+}
+
+/// The extensions of forms that are not written, by which a user would expect them.
+const OTHER_FORMS: [&str; 14] = [
+    "csv", "tsv", "xlsx", "arrow", "feather", "avro", "orc", "bz2", "xz", "lz4", "zip", "br", "db",
+    "sqlite",
+];
+
+/// Refuses the name of an output whose extension promises another form than that of its content.
+fn require_known_form(output: &Path) -> Result<(), CliError> {
+    let name = output.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let is_other = |extension: &str| OTHER_FORMS.contains(&extension);
+    let mut parts = name.rsplit('.');
+    let last = parts.next().unwrap_or_default();
+    let is_unknown = name.contains('.') && is_other(last)
+        || matches!(last, "gz" | "zst")
+            && parts
+                .next()
+                .is_some_and(|inner| inner == "parquet" || is_other(inner));
+    if !is_unknown {
+        return Ok(());
+    }
+    let message = format!("`{}` names a form that is not written", output.display());
+    Err(CliError::new(Exit::Usage, "usage", message)
+        .with_help("name a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet"))
+}
+
+/// Reports an input that does not exist, before the others are worked on.
+fn require_inputs(inputs: &[PathBuf]) -> Result<(), CliError> {
+    for input in inputs {
+        if input.as_os_str() == "-" {
+            continue;
+        }
+        if let Err(error) = std::fs::metadata(input) {
+            let message = format!("cannot read `{}`: {error}", input.display());
+            return Err(CliError::user("E-SOURCE-READ", message)
+                .with_help("check the path; it is relative to the current directory"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses files of which one would replace another.

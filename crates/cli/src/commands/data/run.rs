@@ -113,6 +113,7 @@ pub(super) fn failure(error: &DataError) -> CliError {
     match error {
         DataError::Busy { .. } => CliError::new(Exit::Busy, code, error.to_string())
             .with_help("wait until the other run has ended, or name another output"),
+        DataError::Read { .. } => failure.with_help("check the path, its permissions and its form"),
         DataError::Structure { .. } => failure.with_help("correct the file, and run again"),
         DataError::Write { .. } => failure
             .with_help("free space, or name another file; the same command continues the run"),
