@@ -77,7 +77,7 @@ impl RowBatch {
         self.rows.get(row).is_some_and(|row| row.is_too_long)
     }
 
-    /// Returns the reason for which the row with this number cannot be used as it was read.
+    /// Returns the reason for which the row with this number cannot be used.
     pub fn refusal(&self, row: usize) -> Option<Refusal> {
         let row = self.rows.get(row)?;
         let length = row.range.len();

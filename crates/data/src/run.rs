@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -117,17 +117,7 @@ impl Run {
         mut watch: impl FnMut(Event<'_>),
     ) -> Result<Tally, DataError> {
         let form = OutputForm::of(&self.output);
-        #[cfg(not(feature = "parquet"))]
-        if form == OutputForm::Parquet {
-            let error = std::io::Error::other("this build has no Parquet");
-            return Err(DataError::write(&self.output)(error));
-        }
-        // The locks are taken before the progress is read, which another run may write.
-        let mut output = Partial::open(&self.output)?;
-        if form == OutputForm::Parquet && !output.is_file() {
-            let error = std::io::Error::other("Parquet requires a file");
-            return Err(DataError::write(&self.output)(error));
-        }
+        let mut output = opened_output(&self.output, form)?;
         let mut quarantine = match &self.quarantine {
             Some(path) => Some(Partial::open(path)?),
             None => None,
@@ -217,6 +207,20 @@ impl Run {
         }
         Ok(tally)
     }
+}
+
+/// Opens the output, and takes its lock before the progress is read, which another run may write.
+fn opened_output(path: &Path, form: OutputForm) -> Result<Partial, DataError> {
+    if cfg!(not(feature = "parquet")) && form == OutputForm::Parquet {
+        let error = std::io::Error::other("this build has no Parquet");
+        return Err(DataError::write(path)(error));
+    }
+    let output = Partial::open(path)?;
+    if form == OutputForm::Parquet && !output.is_file() {
+        let error = std::io::Error::other("Parquet requires a file");
+        return Err(DataError::write(path)(error));
+    }
+    Ok(output)
 }
 
 /// Returns whether the files of an interrupted run have the recorded lengths.

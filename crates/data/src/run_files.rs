@@ -57,7 +57,7 @@ impl RunFiles {
         self
     }
 
-    /// Adds an output or quarantine of a [`Run`](crate::Run), with the files that it has beside it.
+    /// Adds an output or quarantine of a [`Run`](crate::Run), with its companions.
     #[must_use]
     pub fn with_output(mut self, target: impl Into<PathBuf>) -> Self {
         let target = target.into();
@@ -84,7 +84,7 @@ impl RunFiles {
         });
     }
 
-    /// Compares every written file with every other file, by path and by what the paths refer to.
+    /// Compares every written file with every other file, by path and identity.
     ///
     /// Pipes and devices are not compared.
     ///
@@ -187,7 +187,7 @@ impl FileIdentity {
     }
 }
 
-/// Returns the identity of a file that exists or can be created; `None` for a pipe or device.
+/// Returns the identity of a file; `None` for a pipe or device.
 fn identity(path: &Path) -> Option<FileIdentity> {
     let metadata = std::fs::metadata(path).ok();
     if metadata

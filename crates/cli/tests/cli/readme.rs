@@ -122,6 +122,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "serves until it is ended"),
     ("benchmarks.md", "takes minutes"),
     ("benchmarks.md", "takes minutes"),
+    ("benchmarks.md", "needs the packages of the engines"),
+    ("data-at-scale.md", "needs the packages of an engine"),
     ("data.md", "needs the files of a model"),
     ("gateway.md", "serves until it is ended"),
     ("mcp.md", "starts npx, which downloads a package"),

@@ -259,7 +259,7 @@ fn counted<R>(read: R, count: &Arc<AtomicU64>) -> Counted<R> {
     }
 }
 
-/// A reader of the members of a gzip file, which zeros may follow, as tapes and blocks leave them.
+/// A reader of the members of a gzip file, which zeros may follow.
 struct Gzip<R: Read> {
     decoder: Option<GzDecoder<BufReader<R>>>,
 }

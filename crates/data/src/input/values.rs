@@ -24,7 +24,7 @@ pub(super) struct Values<R> {
     next: Position,
     is_over: bool,
     is_first: bool,
-    /// The first key of the last object, by which a later one is found after a broken one.
+    /// The first key of the last object, which finds the next one after damage.
     key: Option<Vec<u8>>,
 }
 
@@ -281,7 +281,7 @@ impl<R: Read> Values<R> {
         })
     }
 
-    /// Returns whether the line that begins at `at` begins as a row that may follow that at `start`.
+    /// Returns whether the line at `at` begins as a row that may follow `start`.
     fn is_next_row(&mut self, start: usize, place: Place) -> io::Result<bool> {
         self.fill(self.at + LONGEST_BEGINNING)?;
         let line = self.bytes.get(self.at..).unwrap_or_default();
@@ -295,7 +295,7 @@ impl<R: Read> Values<R> {
         Ok(is_left && line.get(indent..).and_then(first_key) == Some(key))
     }
 
-    /// Returns whether the line that begins at `at` is the end of the array and of the file.
+    /// Returns whether the line at `at` ends the array and the file.
     fn is_last_bracket(&mut self) -> io::Result<bool> {
         self.fill(self.at + LONGEST_BEGINNING)?;
         let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -336,7 +336,7 @@ impl<R: Read> Values<R> {
     }
 }
 
-/// The most bytes before the end of the first key of a row by which a row is recognized.
+/// The most bytes of the beginning of a row that recognizes it.
 const LONGEST_BEGINNING: usize = 1024;
 
 /// Returns the first key of an object that begins a text.

@@ -238,7 +238,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok(named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
 }
 
-/// Returns whether a path refers to an open file, which cannot be renamed while it is open.
+/// Returns whether a path refers to an open file, which cannot be renamed.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     path.try_exists()
@@ -249,7 +249,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-" || path.as_os_str() == "/dev/stdout"
 }
 
-/// Returns whether a path is an open descriptor, a pipe or a device, which no file replaces.
+/// Returns whether a path is an open descriptor, a pipe or a device.
 pub(crate) fn is_stream(path: &Path) -> bool {
     is_stdout(path)
         || path.as_os_str() == "/dev/stderr"

@@ -1,4 +1,4 @@
-//! The files of each command, which are compared before one of them is opened or created.
+//! The files of each command, compared before one of them is opened.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::commands::data::run::{beside, input_names, quarantine};
 use crate::commands::data::split;
 use crate::exit::{CliError, Exit};
 
-/// Refuses a command that would write over one of its inputs, or two outputs to one file.
+/// Refuses a command that would replace an input, or write two outputs to one file.
 ///
 /// A missing input and an unknown form of an output are reported here too, before any work.
 pub(super) fn require_apart(command: &DataCommand) -> Result<(), CliError> {
@@ -56,7 +56,7 @@ const OTHER_FORMS: [&str; 14] = [
     "sqlite",
 ];
 
-/// Refuses the name of an output whose extension promises another form than that of its content.
+/// Refuses an output whose extension promises another form than its content has.
 fn require_known_form(output: &Path) -> Result<(), CliError> {
     let name = output.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_ascii_lowercase();
