@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-/// Opens the output, and takes its lock before the progress is read, which another run may write.
+/// Opens and locks the output, before the progress is read.
 fn opened_output(path: &Path, form: OutputForm) -> Result<Partial, DataError> {
     if cfg!(not(feature = "parquet")) && form == OutputForm::Parquet {
         let error = std::io::Error::other("this build has no Parquet");
