@@ -44,7 +44,7 @@ impl DuplicateRules {
     /// ```
     ///
     /// # Errors
-    /// Returns a refusal as [`turns`](crate::turns).
+    /// Returns a refusal as [`turns`].
     pub fn keys(&self, row: &[u8]) -> Result<DuplicateKeys, Refusal> {
         let turns = turns(row, &self.fields)?;
         if turns.is_empty() {
@@ -66,7 +66,7 @@ impl DuplicateRules {
     /// Compares two rows.
     ///
     /// # Errors
-    /// Returns a refusal as [`turns`](crate::turns) for the first row that cannot be read.
+    /// Returns a refusal as [`turns`] for the first row that cannot be read.
     pub fn compare(&self, row: &[u8], other: &[u8]) -> Result<RowComparison, Refusal> {
         let need = DuplicateNeed {
             text: true,
