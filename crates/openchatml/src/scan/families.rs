@@ -192,15 +192,11 @@ const LLAMA: &[&str] = &[
     "patch",
 ];
 /// The first `<` of `<<SYS>>` belongs to the letters before the word.
-const LLAMA_TAGS: &[&str] = &[
-    "<SYS>>", "</SYS>>", "<s>", "</s>", "<unk>", "<pad>", "[INST]", "[/INST]",
-];
+const LLAMA_TAGS: &[&str] = &["<SYS>>", "</SYS>>", "<s>", "</s>", "[INST]", "[/INST]"];
 /// Without `[ARGS]`, `[IMG]`, `[PREFIX]`, `[MIDDLE]` and `[SUFFIX]`, which help texts contain.
 const MISTRAL_TAGS: &[&str] = &[
     "<s>",
     "</s>",
-    "<unk>",
-    "<pad>",
     "[INST]",
     "[/INST]",
     "[TOOL_CALLS]",
@@ -221,18 +217,6 @@ const MISTRAL_TAGS: &[&str] = &[
 const GEMMA_TAGS: &[&str] = &[
     "<bos>",
     "<eos>",
-    "<unk>",
-    "<pad>",
-    "<|turn>",
-    "<turn|>",
-    "<|channel>",
-    "<channel|>",
-    "<|tool>",
-    "<tool|>",
-    "<|tool_call>",
-    "<tool_call|>",
-    "<|tool_response>",
-    "<tool_response|>",
     "<start_of_turn>",
     "<end_of_turn>",
     "<start_of_image>",
@@ -262,8 +246,6 @@ const QWEN_TAGS: &[&str] = &[
     "</tool_call>",
     "<tool_response>",
     "</tool_response>",
-    "<tools>",
-    "</tools>",
     "<think>",
     "</think>",
 ];
@@ -334,13 +316,7 @@ const COHERE: &[&str] = &[
     "START_TOOL_RESULT",
     "END_TOOL_RESULT",
 ];
-const COHERE_TAGS: &[&str] = &[
-    "<BOS_TOKEN>",
-    "<EOS_TOKEN>",
-    "<EOP_TOKEN>",
-    "<PAD>",
-    "<UNK>",
-];
+const COHERE_TAGS: &[&str] = &["<BOS_TOKEN>", "<EOS_TOKEN>", "<EOP_TOKEN>"];
 
 /// The listed tokens, sorted, each with its families.
 static SORTED: LazyLock<Vec<(String, TokenFamilies)>> = LazyLock::new(|| {
