@@ -20,6 +20,9 @@ use super::{SqliteOptions, event_log, seal, verify};
 /// The pause between attempts while another process writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// The time for which the sessions of a store are held while its content is replaced.
+const HELD: Duration = Duration::from_secs(60);
+
 /// The result of [`restore`].
 #[derive(Debug)]
 pub struct RestoreReport {
@@ -90,6 +93,7 @@ pub fn restore(
     replace: bool,
     now: Timestamp,
 ) -> Result<RestoreReport, StoreError> {
+    let begun = Instant::now();
     let timeout = SqliteOptions::default().busy_timeout;
     let source = open_source(backup, timeout)?;
     // Migrations and the reset of leases happen in a copy, so that the backup stays as it is.
@@ -117,8 +121,14 @@ pub fn restore(
     if !integrity.faults.is_empty() {
         return Ok(RestoreReport { integrity, moved });
     }
-    fence(&mut target, &moved).map_err(|error| error.into_store_error(store))?;
-    step(&copied, &mut target, timeout).map_err(|error| error.into_store_error(store))?;
+    let passed = u64::try_from((begun.elapsed() + HELD).as_millis()).unwrap_or(u64::MAX);
+    let until = Timestamp(now.0.saturating_add(passed));
+    hold(&mut target, &moved, until).map_err(|error| error.into_store_error(store))?;
+    if let Err(error) = step(&copied, &mut target, timeout) {
+        // Otherwise the leases end by themselves.
+        drop(release_leases(&target));
+        return Err(error.into_store_error(store));
+    }
     // It repeats the sessions that were replaced.
     event_log::remove(store)?;
     let checked = verify::verify(&target, store, None);
@@ -167,13 +177,13 @@ fn keep_marks(conn: &Connection, moved: &[(String, String)], now: Timestamp) -> 
     Ok(())
 }
 
-/// Ends the leases of a store whose content is replaced.
+/// Takes the leases of a store whose content is about to be replaced.
 ///
-/// So no move of a session can end now.
+/// No turn and no move can begin or end until then: the mark of a move would be lost.
 ///
 /// # Errors
 /// Returns [`StoreError::Unavailable`] if a session was moved after the marks were read.
-fn fence(target: &mut Connection, moved: &[(String, String)]) -> SqliteResult<()> {
+fn hold(target: &mut Connection, moved: &[(String, String)], until: Timestamp) -> SqliteResult<()> {
     let transaction = target.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if moved_sessions(&transaction)? != moved {
         return Err(SqliteError::Refused(StoreError::Unavailable {
@@ -181,8 +191,12 @@ fn fence(target: &mut Connection, moved: &[(String, String)]) -> SqliteResult<()
             source: None,
         }));
     }
-    release_leases(&transaction)?;
-    transaction.execute("UPDATE session SET epoch = epoch + 1", [])?;
+    let [moved, arriving] = SessionLocation::MARKS;
+    transaction.execute(
+        "UPDATE session SET owner = 'restore', until = ?3, epoch = epoch + 1
+         WHERE owner IS NULL OR (owner NOT LIKE ?1 || '%' AND owner NOT LIKE ?2 || '%')",
+        params![moved, arriving, TimestampColumn(until)],
+    )?;
     transaction.commit()?;
     Ok(())
 }
@@ -310,8 +324,52 @@ fn release_leases(conn: &Connection) -> rusqlite::Result<()> {
 mod tests {
     use std::fs;
     use std::io::ErrorKind;
+    use std::time::Duration;
 
-    use super::place;
+    use logue_harness::store::{EntryPayload, LeaseResult, NewEntry, SessionLocation, Store as _};
+    use logue_harness::{Clock as _, SystemClock, Timestamp};
+
+    use super::super::SqliteStore;
+    use super::{file, hold, moved_sessions, place, release_leases};
+
+    #[tokio::test]
+    async fn a_store_that_is_restored_gives_no_lease() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let store = SqliteStore::open(&path).unwrap();
+        let (ttl, now) = (Duration::from_secs(30), SystemClock.now());
+        let entry = NewEntry {
+            work: EntryPayload::Quarantined,
+            key: None,
+            digest: None,
+            retries: None,
+            only_if_idle: false,
+            only_after: None,
+            cancel: None,
+            now,
+        };
+        store.enqueue("s", entry).await.unwrap();
+        let LeaseResult::Lease(lease) = store.acquire("s", "server", now, ttl).await.unwrap()
+        else {
+            panic!("the session is free");
+        };
+        let mut target = file::open(&path, ttl, None).unwrap();
+        hold(&mut target, &[], Timestamp(now.0 + 60_000)).unwrap();
+        assert!(store.renew(&lease, now, ttl).await.is_err());
+        let held = store.acquire("s", "mover", now, ttl).await.unwrap();
+        assert!(matches!(held, LeaseResult::Held { .. }), "{held:?}");
+        release_leases(&target).unwrap();
+        let free = store.acquire("s", "mover", now, ttl).await.unwrap();
+        assert!(matches!(free, LeaseResult::Lease(_)), "{free:?}");
+
+        // A move that ended after the marks were read is not forgotten.
+        let owner = SessionLocation::moved_owner("sqlite:new.db");
+        target
+            .execute("UPDATE session SET owner = ?1", [owner])
+            .unwrap();
+        assert_eq!(moved_sessions(&target).unwrap().len(), 1);
+        assert!(hold(&mut target, &[], now).is_err());
+    }
 
     #[test]
     fn a_file_that_came_meanwhile_is_not_replaced() {
