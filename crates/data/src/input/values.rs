@@ -6,6 +6,7 @@ use super::lines::BOM;
 use crate::batch::{
     BATCH_BYTES, BatchRow, BrokenRow, KEPT_OF_LONG_ROW, MAX_ROW_BYTES, Position, RowBatch,
 };
+use crate::hash;
 use crate::row::Place;
 
 /// The bytes that are read at a time.
@@ -24,8 +25,6 @@ pub(super) struct Values<R> {
     next: Position,
     is_over: bool,
     is_first: bool,
-    /// The first key of the last object, which finds the next one after damage.
-    key: Option<Vec<u8>>,
 }
 
 /// A structure that prevents that further values are found.
@@ -58,7 +57,6 @@ impl<R: Read> Values<R> {
             is_first: next.offset == 0,
             next,
             is_over: false,
-            key: None,
         }
     }
 
@@ -224,7 +222,8 @@ impl<R: Read> Values<R> {
             self.at
         };
         if let Some(key) = first_key(self.bytes.get(start..end).unwrap_or_default()) {
-            self.key = Some(key.to_vec());
+            // A continued run must find the same rows, so the position has it.
+            self.next.first_key = Some(hash::of_bytes(key));
         }
         Ok(BatchRow {
             range: start..end,
@@ -288,11 +287,12 @@ impl<R: Read> Values<R> {
         let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
         let indent = indent.count();
         let own = self.bytes.get(start..).and_then(first_key);
-        let Some(key) = own.or(self.key.as_deref()) else {
+        let Some(key) = own.map(hash::of_bytes).or(self.next.first_key) else {
             return Ok(false);
         };
         let is_left = (indent as u64) < place.column;
-        Ok(is_left && line.get(indent..).and_then(first_key) == Some(key))
+        let of_line = line.get(indent..).and_then(first_key);
+        Ok(is_left && of_line.map(hash::of_bytes) == Some(key))
     }
 
     /// Returns whether the line at `at` ends the array and the file.
@@ -457,6 +457,30 @@ mod tests {
         assert_eq!(one.bytes, other.bytes);
         assert_eq!(one.end, other.end);
         assert_eq!(of(&one)[0].1, of(&other)[0].1);
+    }
+
+    #[test]
+    fn reading_continues_the_same_before_a_broken_row() {
+        let row = format!("{{\"text\": \"{}\"}}", "y".repeat(3000));
+        let mut rows = vec![row; 700];
+        let whole = format!("[{}]", rows.join(",\n"));
+        let mut values = Values::new(whole.as_bytes(), Position::default());
+        let first = values.batch().ok().flatten().unwrap();
+        let at = usize::try_from(first.end.row).unwrap();
+        // The first value of the second batch has no key.
+        rows[at] = String::new();
+        let text = format!("[{}]", rows.join(",\n"));
+        let mut values = Values::new(text.as_bytes(), Position::default());
+        let first = values.batch().ok().flatten().unwrap();
+        assert_eq!(first.end.row, at as u64);
+        let rest = &text.as_bytes()[usize::try_from(first.end.offset).unwrap()..];
+        let mut again = Values::new(rest, first.end);
+        let (one, other) = (values.batch().ok().flatten(), again.batch().ok().flatten());
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert!(one.rows().len() > 1);
+        assert!(one.refusal(0).is_some());
+        assert_eq!(of(&one), of(&other));
+        assert_eq!(one.end, other.end);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::error::DataError;
 use crate::tally::Tally;
 
 /// The format of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The state of a run after a batch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
