@@ -142,6 +142,15 @@ fn an_existing_file_is_named_and_nothing_is_written() {
     assert_eq!(user.shell("logue init --force").status, 0);
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "mine");
     assert!(user.read("logue.toml").contains("name = \"echo:\""));
+    // Without space, the file to replace stays, and no part of a new one.
+    let before = contents(user.place());
+    let full = user.shell("trap '' XFSZ; ulimit -f 0; logue init --force 2>&1 | cat");
+    assert!(
+        full.stdout.contains("error[init_write_failed]"),
+        "{}",
+        full.stdout
+    );
+    assert_eq!(contents(user.place()), before);
     // Several existing files are named at once.
     let ran = user.shell("logue init");
     assert!(
@@ -150,6 +159,18 @@ fn an_existing_file_is_named_and_nothing_is_written() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn without_space_nothing_is_left() {
+    let user = User::new(&[("LOGUE_MODEL", "echo:")]);
+    let full = user.shell("trap '' XFSZ; ulimit -f 0; logue init 2>&1 | cat");
+    assert!(
+        full.stdout.contains("error[init_write_failed]"),
+        "{}",
+        full.stdout
+    );
+    assert_eq!(contents(user.place()), []);
 }
 
 #[test]

@@ -100,10 +100,25 @@ fn create(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link is replaced, not followed.
-    if replaces && fs::symlink_metadata(path).is_ok() {
-        fs::remove_file(path)?;
+    if !replaces {
+        return write_new(path, text);
     }
+    // The old file stays until the new one is complete. A link is replaced, not followed.
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.logue-tmp", std::process::id()));
+    let new = path.with_file_name(name);
+    write_new(&new, text)?;
+    fs::rename(&new, path).inspect_err(|_| {
+        // The error of the rename is the one to report.
+        drop(fs::remove_file(&new));
+    })
+}
+
+/// Writes a file that does not exist, or leaves none.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())
+    file.write_all(text.as_bytes()).inspect_err(|_| {
+        // The error of writing is the one to report.
+        drop(fs::remove_file(path));
+    })
 }
