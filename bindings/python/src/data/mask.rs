@@ -13,7 +13,7 @@ use logue_data::{Refusal, Tokenizer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::mask_options::MaskArguments;
+use super::mask_options::{MaskArguments, refused};
 use super::results::{Results, refusals, require_countable};
 use super::rows::{self, Rows};
 use crate::batch::{Exported, table};
@@ -185,13 +185,22 @@ impl RowMasker {
             None => PyDict::new(py),
         };
         let (arguments, tokenizer) = MaskArguments::new(py, &form, &named)?;
-        Ok(Self {
+        let created = Self {
             form,
             named: named.unbind(),
             arguments,
             tokenizer: Mutex::new(tokenizer),
             free: Mutex::new(Vec::new()),
-        })
+        };
+        let masker = created.take();
+        let checked = masker.check_tokenizer();
+        checked.map_err(|refusal| refused(py, &refusal))?;
+        created
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(masker);
+        Ok(created)
     }
 
     fn __getnewargs_ex__<'py>(&'py self, py: Python<'py>) -> ((&'py str,), Bound<'py, PyDict>) {

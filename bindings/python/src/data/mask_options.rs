@@ -116,7 +116,7 @@ fn unknown(py: Python<'_>, name: &str, value: &str, known: &[&str]) -> PyErr {
 }
 
 /// The exception of content that is refused before the first row.
-fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+pub(super) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
     error::found(py, &refusal.finding, b"")
 }
 
