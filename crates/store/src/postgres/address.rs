@@ -61,7 +61,8 @@ impl Address {
             None => (url, ""),
         };
         let mut rest = Vec::new();
-        let (mut schema, mut mode, mut roots) = (SCHEMA.to_owned(), "prefer".to_owned(), None);
+        let (mut schema, mut mode) = (SCHEMA.to_owned(), "prefer".to_owned());
+        let (mut roots, mut hosts) = (None, None);
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             match name {
@@ -73,6 +74,8 @@ impl Address {
                         path => Roots::File(path.into()),
                     });
                 }
+                // The library takes a list of directories as one directory.
+                "host" => hosts = Some(decoded(value)),
                 _ => rest.push(parameter),
             }
         }
@@ -84,12 +87,11 @@ impl Address {
         let (ssl, trust) = encryption(&mode, roots).ok_or_else(|| {
             invalid("`sslmode` is disable, allow, prefer, require, verify-ca or verify-full")
         })?;
-        let names_host = |parameter: &&str| {
-            ["host=", "hostaddr="]
-                .iter()
-                .any(|name| parameter.starts_with(name))
+        let has_address = || {
+            rest.iter()
+                .any(|parameter| parameter.starts_with("hostaddr="))
         };
-        if rest.iter().any(names_host) && has_host(base) {
+        if (hosts.is_some() || has_address()) && has_host(base) {
             return Err(invalid(
                 "it names hosts before the path and in a parameter; name them once",
             ));
@@ -104,6 +106,9 @@ impl Address {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             invalid(&cause.unwrap_or_else(|| error.to_string()))
         })?;
+        for host in hosts.iter().flat_map(|hosts| hosts.split(',')) {
+            config.host(host);
+        }
         config.ssl_mode(ssl);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
