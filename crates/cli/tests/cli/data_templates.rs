@@ -477,6 +477,10 @@ fn rows_of_other_shapes_are_converted() {
             "E-DATA-MASK-CONTENT",
         ),
         (
+            r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}],"label":false}"#,
+            "E-DATA-MASK-CONTENT",
+        ),
+        (
             r#"{"prompt":"x","completion":"y","weight":0}"#,
             "E-DATA-MASK-MARK",
         ),

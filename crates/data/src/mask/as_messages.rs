@@ -52,6 +52,10 @@ pub(super) fn as_messages(
     let Ok(outline) = serde_json::from_slice::<Outline<'_>>(row) else {
         return unchanged;
     };
+    // Numbers beside messages are classes of other uses; a conversion reads them as answers.
+    if outline.label.is_some_and(|label| label.get() == "false") {
+        return Err(labelled_as_wrong(Span::new(0, row.len())));
+    }
     let list = match (outline.messages, outline.conversations) {
         (Some(list), None) | (None, Some(list)) => list,
         (Some(_), Some(_)) => return unchanged,
@@ -207,12 +211,7 @@ fn converted<'r>(
         .flatten()
         .any(is_undesired)
     {
-        let help = "remove the row, or its label";
-        return Err(content(
-            "the answer of the row is labelled as wrong",
-            help,
-            whole,
-        ));
+        return Err(labelled_as_wrong(whole));
     }
     if let Some(found) = conversation
         .diagnostics
@@ -232,6 +231,11 @@ fn converted<'r>(
         return Err(content(&loss.to_string(), help, whole));
     }
     Ok(Cow::Owned(written.text.into_bytes()))
+}
+
+fn labelled_as_wrong(whole: Span) -> Refusal {
+    let help = "remove the row, or its label";
+    content("the answer of the row is labelled as wrong", help, whole)
 }
 
 /// Refuses marks that a conversion loses, and rows that are marked as not trained.
