@@ -1,9 +1,10 @@
 """Measures the functions of the Python package beside baselines in pure Python, alone and in engines.
 
-    python engines.py functions|engines [MB [REPEATS]]
+    python engines.py functions|engines|shard [MB [REPEATS]]
 
 `functions` prints rows and megabytes for each second of processor time in one thread, which other programs on the
 machine change little. `engines` prints those of the wall clock by engine, with one and two workers.
+`shard` masks a sixteenth of the rows from JSON lines to Parquet, as the examples do, in processor time.
 Baselines are what is usually written: `json` with openai-harmony for masks, and `json` with datasketch for keys of
 duplicates. They work on a part of the rows. Values are medians. An engine is started, and has done a part of
 the work, before its time is taken.
@@ -352,6 +353,23 @@ def in_engines(paths, repeats):
                 )
 
 
+def shard(paths, repeats):
+    """Print the speed of a whole shard in processor time, and the part of its size that its output has."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "bindings/python/examples/engines"))
+    import shards
+
+    source, seconds = paths[0], []
+    for number in range(repeats + 1):
+        target = source.with_name(f"{number}.parquet")
+        start = time.process_time()
+        shards.mask_shard(source, target, num_threads=1)
+        seconds.append(time.process_time() - start)
+    size = os.path.getsize(source)
+    # The first run loads the vocabulary.
+    speed = size / statistics.median(seconds[1:]) / 1e6
+    print(f"mask of a shard of {size / 1e6:.1f} MB to Parquet: {speed:.1f} MB/s, {os.path.getsize(target) / size:.2f} of its size")
+
+
 def main():
     if sys.argv[1] == "--measure":
         _, _, engine, task, kind, workers, repeats, *paths = sys.argv
@@ -361,7 +379,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         paths, size = generate(pathlib.Path(folder), megabytes)
         print(f"{size / 1e6:.0f} MB in {SHARDS} shards; medians of {repeats} runs\n")
-        {"functions": functions, "engines": in_engines}[sys.argv[1]](paths, repeats)
+        {"functions": functions, "engines": in_engines, "shard": shard}[sys.argv[1]](paths, repeats)
 
 
 if __name__ == "__main__":

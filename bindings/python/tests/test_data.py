@@ -116,6 +116,8 @@ def test_unknown_options_of_masks(form, named):
 def test_content_that_a_masker_cannot_use():
     assert refused(data.Masker, "template", template="{% for %}").code == "E-DATA-TEMPLATE"
     assert refused(data.Masker, "harmony", tokenizer="{}").code == "E-DATA-TOKENIZER"
+    # The tokens of another form are missing before the first row.
+    assert refused(data.Masker, "harmony", tokenizer=byte_tokenizer()).code == "E-DATA-SPECIAL-TOKEN"
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_length'"):
         data.Masker("harmony", max_length=5)
 
