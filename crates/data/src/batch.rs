@@ -61,7 +61,7 @@ pub struct Position {
     pub line: u64,
     /// Whether the position is inside a JSON array.
     pub is_in_array: bool,
-    /// The hash of the first key of the last JSON value, which finds the next one after damage.
+    /// The hash of the last value's first key, which finds the next one after damage.
     pub first_key: Option<u64>,
 }
 

@@ -20,7 +20,7 @@ use super::{SqliteOptions, event_log, seal, verify};
 /// The pause between attempts while another process writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The time for which the sessions of a store are held while its content is replaced.
+/// The time for which sessions are held while their store is replaced.
 const HELD: Duration = Duration::from_secs(60);
 
 /// The result of [`restore`].
