@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::postgres::{Database, PostgresServer};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
-use crate::client::{Answered, Served};
+use crate::client::{Answered, Event, Served};
 use crate::program::{folder, logue};
 use crate::waiting::wait_until;
 
@@ -174,6 +174,16 @@ fn the_journal_of_a_turn_that_cannot_end_stays_short() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(history(&served).to_string().contains("whole"));
     assert_eq!(model.received().len(), 2);
+    // The log of events could be written all the time, and has nothing of attempts without effect.
+    let shown = served.get("/v1/sessions/s1").json();
+    let last = shown["events_after"].as_str().unwrap();
+    let (_, generation) = last.split_once('-').unwrap();
+    let first = format!("0-{generation}");
+    let mut stream = served.events("GET", "/v1/sessions/s1/events", Some(&first), "");
+    let events = stream.until("turn.completed");
+    let kinds: Vec<&str> = events.iter().map(Event::kind).collect();
+    let recovered = kinds.iter().filter(|kind| **kind == "turn.recovered");
+    assert_eq!(recovered.count(), 1, "{kinds:?}");
     assert_eq!(runs(folder.path()), "it\n");
 }
 

@@ -237,3 +237,73 @@ fn a_server_on_a_database_that_is_moved_to_another_one_loses_nothing() {
 fn a_server_on_a_file_that_is_moved_to_another_file_loses_nothing() {
     moves_in_use("sqlite:s.db", "sqlite:new.db");
 }
+
+/// Every way to continue a session names the move, and changes nothing.
+#[test]
+fn a_moved_session_is_refused_by_every_outlet() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let served = Served::start(place, &["agent.md"]);
+    let run = |text: &str| {
+        json!({"threadId": "thread", "runId": text, "tools": [], "context": [], "state": {},
+            "forwardedProps": {}, "messages": [{"id": text, "role": "user", "content": text}]})
+    };
+    let chat = json!({"model": "agent", "messages": [{"role": "user", "content": "one"}]});
+    let in_session = [("x-logue-session", "chat"), ("idempotency-key", "k")];
+    let completions = |body: &Value| {
+        let path = "/v1/chat/completions";
+        served.request("POST", path, &in_session, &body.to_string())
+    };
+    let sent = served.post("/v1/sessions/s1/send", &json!({"message": "one"}));
+    assert_eq!(sent.status, 200, "{sent:?}");
+    let completed = completions(&chat);
+    assert_eq!(completed.status, 200, "{completed:?}");
+    let response = served.post("/v1/responses", &json!({"model": "agent", "input": "one"}));
+    let response = response.json()["id"].clone();
+    let streamed = served.post("/v1/ag-ui/agent", &run("one"));
+    assert!(streamed.text.contains("RUN_FINISHED"), "{streamed:?}");
+    let moves = [
+        "sessions",
+        "migrate",
+        "--from",
+        "sqlite:s.db",
+        "--to",
+        "sqlite:new.db",
+    ];
+    let moved = on(place, "sqlite:s.db", &moves);
+    assert_eq!(moved.status, 0, "{}", moved.stderr);
+    let listed = || {
+        let listed = on(
+            place,
+            "sqlite:s.db",
+            &["sessions", "list", "--json", "--all"],
+        );
+        let mut lines: Vec<String> = listed.stdout.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let before = listed();
+    let completions_of_session = |body: &Value| {
+        let path = "/v1/chat/completions";
+        served.request("POST", path, &in_session[..1], &body.to_string())
+    };
+
+    let more = json!({"model": "agent", "messages": [{"role": "user", "content": "two"}]});
+    let continued = json!({"model": "agent", "input": "two", "previous_response_id": response});
+    let id = response.as_str().unwrap();
+    for answer in [
+        served.post("/v1/sessions/s1/send", &json!({"message": "two"})),
+        served.post("/v1/sessions/s1/cancel", &json!({})),
+        served.post("/v1/sessions/s1/fork", &json!({})),
+        served.post("/v1/sessions/s1/rerun", &json!({"step": 1})),
+        served.request("DELETE", "/v1/sessions/s1", &[], ""),
+        completions_of_session(&more),
+        served.post("/v1/responses", &continued),
+        served.request("DELETE", &format!("/v1/responses/{id}"), &[], ""),
+        served.post("/v1/ag-ui/agent", &run("two")),
+    ] {
+        assert!(answer.text.contains("session_moved"), "{answer:?}");
+        assert!([200, 409].contains(&answer.status), "{answer:?}");
+    }
+    assert_eq!(listed(), before);
+}

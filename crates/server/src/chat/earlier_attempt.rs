@@ -18,6 +18,8 @@ const PAGE: usize = 256;
 pub(super) struct EarlierAttempts {
     /// Whether there are any, apart from the acceptance.
     pub(super) have_events: bool,
+    /// Whether the last one says that the turn continues: nothing has happened since.
+    pub(super) are_announced: bool,
     /// The beginnings of calls without an end.
     pub(super) open_calls: Vec<Value>,
 }
@@ -44,7 +46,9 @@ pub(super) async fn earlier_attempts(
         };
         after = last.seq;
         for event in page.events.iter().filter(|event| event.entry == entry) {
-            attempts.have_events |= event_kind(&event.text) != "turn.accepted";
+            let kind = event_kind(&event.text);
+            attempts.have_events |= kind != "turn.accepted";
+            attempts.are_announced = kind == "turn.recovered";
             note_call(&mut attempts.open_calls, &event.text);
         }
     }

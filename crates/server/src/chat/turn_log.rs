@@ -76,7 +76,8 @@ impl<'a> TurnLog<'a> {
     /// Begins an attempt at a turn, after the outcomes of earlier turns.
     ///
     /// Earlier attempts are over, and so are the calls that they had begun. An attempt is announced if
-    /// the log has events of an earlier one, also of another process whose message was the same.
+    /// the log has events of an earlier one, also of another process whose message was the same, unless
+    /// nothing has happened since an announcement.
     async fn begin(&mut self, (entry, lease): (u64, Lease), is_recovered: bool) {
         self.append().await;
         let before = self.attempt.take().map(|before| before.entry);
@@ -94,6 +95,8 @@ impl<'a> TurnLog<'a> {
             match self.earlier_attempts(entry, lease.as_ref()).await {
                 Ok(attempts) => {
                     is_continued |= attempts.have_events;
+                    // While the store lets no attempt end, the log must not grow with each.
+                    is_continued &= !attempts.are_announced;
                     for (call, result) in self.results(entry, attempts.open_calls).await {
                         events.interrupted(&call, result.as_deref());
                     }
