@@ -188,6 +188,7 @@ impl SuspendedFileTurn<'_> {
             retries: None,
             only_if_idle: false,
             only_after: None,
+            only_created_at: None,
             cancel: None,
             now: SystemClock.now(),
         };

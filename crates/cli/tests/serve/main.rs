@@ -51,6 +51,7 @@ mod recovered_completions;
 mod refused;
 mod reload;
 mod repeated_keys;
+mod replaced;
 mod request_records;
 mod responses;
 mod search;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::classification::ErrorBucket;
+use crate::clock::Timestamp;
 use crate::store::CancelMode;
 
 /// The policy for a message that arrives while its session is busy.
@@ -78,6 +79,8 @@ pub struct SendOptions {
     pub while_paused: PausedPolicy,
     /// The position of the outcome that the message must follow.
     pub only_after: Option<u64>,
+    /// The time of creation of the session by which the message was permitted.
+    pub only_created_at: Option<Timestamp>,
 }
 
 impl SendOptions {
@@ -97,6 +100,16 @@ impl SendOptions {
     #[must_use]
     pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
         self.busy = busy;
+        self
+    }
+
+    /// Refuses the message with `session_write_conflict` unless the session has this time of creation.
+    ///
+    /// It is stored nowhere if the session was removed since it was read, also if another one has its
+    /// id.
+    #[must_use]
+    pub fn with_only_created_at(mut self, at: Timestamp) -> Self {
+        self.only_created_at = Some(at);
         self
     }
 

@@ -294,6 +294,7 @@ impl<E: Send + 'static> Inner<E> {
             retries: None,
             only_if_idle: false,
             only_after: None,
+            only_created_at: None,
             cancel: None,
             now: self.clock.now(),
         }

@@ -145,6 +145,7 @@ impl<E: Send + 'static> Inner<E> {
             key: options.idempotency_key,
             only_if_idle: options.busy == BusyPolicy::Reject,
             only_after: options.only_after,
+            only_created_at: options.only_created_at,
             cancel: options.busy.cancel(),
             ..self.new_entry()
         };
@@ -170,6 +171,7 @@ impl<E: Send + 'static> Inner<E> {
                             return Ok(AcceptedMessage { entry, is_new });
                         }
                         EnqueueResult::Busy => return Err(busy(session)),
+                        EnqueueResult::OtherSession => return Err(replaced(session)),
                         // Another caller was quicker: the key has its entry now.
                         _ => {}
                     }
@@ -180,6 +182,7 @@ impl<E: Send + 'static> Inner<E> {
                 }
                 EnqueueResult::Busy => return Err(busy(session)),
                 EnqueueResult::OtherWork { .. } => return Err(other_message(session)),
+                EnqueueResult::OtherSession => return Err(replaced(session)),
                 // Only an entry that retries another one is superseded.
                 EnqueueResult::Superseded => {}
             }
@@ -277,6 +280,15 @@ impl<E: Send + 'static> Inner<E> {
 fn busy(session: &str) -> Failure {
     let what = format!("another turn of the session `{session}` runs");
     Failure::new("session_busy", what)
+}
+
+/// The error of a message for a session that was removed since it was read.
+fn replaced(session: &str) -> Failure {
+    let what = format!("the session `{session}` was removed while the message was on its way");
+    let mut failure = Failure::new("session_write_conflict", what);
+    failure.help =
+        Some("nothing was sent: send the message again to begin a new session".to_owned());
+    failure
 }
 
 /// The error of a key that names another message.

@@ -135,7 +135,9 @@ pub trait Store: Send + Sync {
     /// settled or not, with `is_new` false, and nothing else happens. With
     /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs, and
     /// with [`NewEntry::only_after`] if the session has continued as well. With
-    /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
+    /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction. With
+    /// [`NewEntry::only_created_at`] no missing session is created, and the entry is refused with
+    /// [`EnqueueResult::OtherSession`] unless the session has that time of creation.
     ///
     /// A key is bound to the [`NewEntry::digest`] of its first entry: another one is refused with
     /// [`EnqueueResult::OtherWork`]. With [`NewEntry::retries`] the entry takes the place of a

@@ -76,6 +76,10 @@ pub struct NewEntry {
     pub only_if_idle: bool,
     /// The required number of settled entries, while no other one waits or runs.
     pub only_after: Option<u64>,
+    /// The required time of creation of the session, as it was read.
+    ///
+    /// The entry is refused if the session was removed since, also if another one has its id.
+    pub only_created_at: Option<Timestamp>,
     /// The mode in which the running entry is to end for this one.
     pub cancel: Option<CancelMode>,
     /// The time of acceptance.
@@ -97,6 +101,8 @@ pub enum EnqueueResult {
     },
     /// Another entry waits or runs, and idleness was required.
     Busy,
+    /// The session was removed, or is another one with the same id.
+    OtherSession,
     /// The key is bound to an entry with another hash.
     OtherWork {
         /// That entry.

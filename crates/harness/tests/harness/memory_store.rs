@@ -22,6 +22,7 @@ fn message(text: &str) -> NewEntry {
         retries: None,
         only_if_idle: false,
         only_after: None,
+        only_created_at: None,
         cancel: None,
         now: Timestamp(1),
     }

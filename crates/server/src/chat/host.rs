@@ -1,10 +1,10 @@
 //! The port through which a chat server reaches its program.
 
 use logue_agent::{HostError, TurnEvent, TurnStop};
-use logue_harness::BoxFuture;
-use logue_harness::chat::ChatHarness;
+use logue_harness::chat::{ChatHarness, SendOptions, TurnStream};
 use logue_harness::events::ListenState;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
+use logue_harness::{BoxFuture, Timestamp};
 use logue_message::ChatMessage;
 
 use super::parameters::TurnParameters;
@@ -78,8 +78,25 @@ pub struct SessionChat {
     pub agent: String,
     /// Whether the session had no agent before this chat.
     pub begins: bool,
+    /// The time of creation of the session from which the chat was prepared, if it existed.
+    pub created_at: Option<Timestamp>,
     /// Stops the turn of the chat at the end of the program.
     pub stop: TurnStop,
+}
+
+impl SessionChat {
+    /// Sends a message to the session from which the chat was prepared.
+    ///
+    /// A session that has taken its id since gets no message: its token and its agent may be others.
+    pub(crate) fn send(
+        self,
+        session: &str,
+        message: ChatMessage,
+        mut options: SendOptions,
+    ) -> TurnStream<TurnEvent> {
+        options.only_created_at = self.created_at;
+        self.chat.send_streaming_with(session, message, options)
+    }
 }
 
 /// The agent of a turn, with the session by which its request was judged.

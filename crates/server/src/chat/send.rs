@@ -101,7 +101,7 @@ pub(crate) async fn send(
     let origin = TurnOrigin::message(message.clone()).with_permit(permit);
     let own = session.clone();
     let turn = api.turns.start(&session, chat, origin, move |chat| {
-        chat.chat.send_streaming_with(&own, message, options)
+        chat.send(&own, message, options)
     });
     respond(&api, &session, &headers, turn.await?).await
 }

@@ -1,5 +1,6 @@
 //! Entries are queued in order, once per key, and cancelled only while they run.
 
+use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, EnqueueResult, EntryPayload, EntryState, MAX_SESSION_ID_BYTES, NewEntry,
     SessionFork, SharedStore,
@@ -264,6 +265,32 @@ pub(super) async fn only_after_is_refused_when_the_session_has_continued(
     same("after another outcome", put, EnqueueResult::Busy)?;
     let put = store.enqueue("s", after(1)).await?;
     same("after the outcome", put, accepted(2, true, 0))
+}
+
+pub(super) async fn only_created_at_is_refused_in_another_session(store: SharedStore) -> Checked {
+    let of = |at| NewEntry {
+        only_created_at: Some(at),
+        ..keyed("next", "k")
+    };
+    let put = store.enqueue("s", of(NOW)).await?;
+    same("in a missing session", put, EnqueueResult::OtherSession)?;
+    same("what is created", store.session("s").await?.is_none(), true)?;
+    store.enqueue("s", entry("first")).await?;
+    let created = store.session("s").await?.map(|info| info.created_at);
+    let created = created.unwrap_or(NOW);
+    let put = store.enqueue("s", of(created)).await?;
+    same("in the session", put, accepted(2, true, 1))?;
+    let put = store.enqueue("s", of(created)).await?;
+    same("again", put, accepted(2, false, 1))?;
+    store.delete("s").await?;
+    let later = NewEntry {
+        now: Timestamp(created.0 + 1),
+        ..entry("another")
+    };
+    store.enqueue("s", later).await?;
+    let put = store.enqueue("s", of(created)).await?;
+    same("in another session", put, EnqueueResult::OtherSession)?;
+    same("how many wait", store.inbox("s").await?.len(), 1)
 }
 
 pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) -> Checked {

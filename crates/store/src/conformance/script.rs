@@ -115,6 +115,7 @@ impl Player {
                     retries: None,
                     only_if_idle: bits.below(4) == 0,
                     only_after: (bits.below(8) == 0).then(|| bits.below(3)),
+                    only_created_at: None,
                     cancel: mode(bits.below(6)),
                     now,
                 };

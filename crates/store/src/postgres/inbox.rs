@@ -13,11 +13,33 @@ use super::error::damaged;
 use super::lease::refusal;
 use crate::encoding::{parsed, stored_work, written};
 
+/// The call of the function with its session and the flag for a repetition, the last parameter.
+macro_rules! enqueuing {
+    ($session:literal, $is_again:literal) => {
+        concat!(
+            "logue.enqueue(",
+            $session,
+            ", $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ",
+            $is_again,
+            ")"
+        )
+    };
+}
+
 pub(super) fn enqueue(session: &str, entry: NewEntry) -> Result<Call, StoreError> {
     let is_keyed = entry.key.is_some();
-    let call =
-        Call::new("SELECT * FROM logue.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
-    Ok(call
+    let call = match entry.only_created_at {
+        None => Call::new(concat!("SELECT * FROM ", enqueuing!("$1", "$12"))),
+        // The row is locked before the function begins, so the session cannot be replaced meanwhile.
+        Some(_) => Call::new(concat!(
+            "SELECT e.* FROM (SELECT s.id FROM logue.session s WHERE ",
+            of_session!(),
+            " AND s.created_at = $12 FOR UPDATE) AS own, LATERAL ",
+            enqueuing!("own.id", "$13"),
+            " AS e"
+        )),
+    };
+    let call = call
         .step()
         .bytes(session.as_bytes().to_vec())
         .text(stored_work(&entry.work)?)
@@ -31,10 +53,18 @@ pub(super) fn enqueue(session: &str, entry: NewEntry) -> Result<Call, StoreError
         .maybe_small(entry.cancel.map(mode))
         .number(time(entry.now))
         .flagged()
-        .repeated_if(is_keyed))
+        .repeated_if(is_keyed);
+    Ok(match entry.only_created_at {
+        None => call,
+        Some(at) => call.number(time(at)),
+    })
 }
 
-pub(super) fn enqueued(session: &str, row: &Row) -> Result<EnqueueResult, StoreError> {
+/// Reads the result, which has no row if the required session is missing.
+pub(super) fn enqueued(session: &str, row: Option<&Row>) -> Result<EnqueueResult, StoreError> {
+    let Some(row) = row else {
+        return Ok(EnqueueResult::OtherSession);
+    };
     let number = |column| read_count(get(row, column)?);
     Ok(match get::<String>(row, "status")?.as_str() {
         "entry" => EnqueueResult::Entry {

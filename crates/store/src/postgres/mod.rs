@@ -237,8 +237,8 @@ fn checked(session: &str, call: Result<Call, StoreError>) -> Result<Call, StoreE
 impl Store for PostgresStore {
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         let call = checked(session, inbox::enqueue(session, entry));
-        self.one(call, |row| {
-            let enqueued = inbox::enqueued(session, row)?;
+        self.all(call, |rows| {
+            let enqueued = inbox::enqueued(session, rows.first())?;
             self.feed.note(session);
             Ok(enqueued)
         })

@@ -345,6 +345,7 @@ mod tests {
             retries: None,
             only_if_idle: false,
             only_after: None,
+            only_created_at: None,
             cancel: None,
             now,
         };

@@ -106,6 +106,7 @@ pub(super) fn fork(conn: &Connection, session: &str, fork: Fork) -> SqliteResult
             retries: None,
             only_if_idle: false,
             only_after: None,
+            only_created_at: None,
             cancel: None,
             now: fork.now,
         };

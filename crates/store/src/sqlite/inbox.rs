@@ -27,6 +27,8 @@ pub(super) struct Arrival {
     pub(super) only_if_idle: bool,
     /// The number of settled entries that is required.
     pub(super) only_after: Option<u64>,
+    /// The time of creation that the session must have.
+    pub(super) only_created_at: Option<Timestamp>,
     pub(super) cancel: Option<CancelMode>,
     pub(super) now: Timestamp,
 }
@@ -45,6 +47,11 @@ pub(super) fn enqueue(
     session: &str,
     mut arrival: Arrival,
 ) -> SqliteResult<EnqueueResult> {
+    if let Some(at) = arrival.only_created_at
+        && session::created_at(conn, session)? != Some(at)
+    {
+        return Ok(EnqueueResult::OtherSession);
+    }
     let head = session::find_or_create(conn, session, arrival.now)?;
     // A damaged entry may have had this key. One after a missing entry would never run.
     sound::check_entries(conn, head.sid, session)?;

@@ -650,6 +650,7 @@ fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
         retries: entry.retries,
         only_if_idle: entry.only_if_idle,
         only_after: entry.only_after,
+        only_created_at: entry.only_created_at,
         cancel: entry.cancel,
         now: entry.now,
     })

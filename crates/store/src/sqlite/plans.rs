@@ -68,6 +68,7 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
             retries: None,
             only_if_idle: true,
             only_after: None,
+            only_created_at: None,
             cancel: Some(CancelMode::Interrupt),
             now,
         })

@@ -61,6 +61,15 @@ impl Head {
     }
 }
 
+/// Returns the time at which a session was created, if it exists.
+pub(super) fn created_at(conn: &Connection, session: &str) -> SqliteResult<Option<Timestamp>> {
+    let found = conn
+        .prepare_cached("SELECT created_at FROM session WHERE id = ?1")?
+        .query_row([session], |row| Ok(row.get::<_, TimestampColumn>(0)?.0))
+        .optional()?;
+    Ok(found)
+}
+
 pub(super) fn find(conn: &Connection, session: &str) -> SqliteResult<Option<Head>> {
     let row = conn
         .prepare_cached(

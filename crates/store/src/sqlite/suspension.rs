@@ -114,6 +114,7 @@ pub(super) fn signal(
         retries: None,
         only_if_idle: false,
         only_after: None,
+        only_created_at: None,
         cancel: None,
         now,
     };

@@ -28,6 +28,7 @@ fn message(text: &str, key: Option<&str>) -> NewEntry {
         retries: None,
         only_if_idle: false,
         only_after: None,
+        only_created_at: None,
         cancel: None,
         now: NOW,
     }

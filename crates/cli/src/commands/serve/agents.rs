@@ -312,6 +312,7 @@ impl ServedAgents {
             chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
             begins,
+            created_at: known.map(|info| info.created_at),
             stop,
         })
     }
@@ -335,6 +336,7 @@ impl ServedAgents {
             chat,
             agent: name.to_owned(),
             begins: true,
+            created_at: None,
             stop,
         })
     }
@@ -366,6 +368,7 @@ impl ServedAgents {
             chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
             begins: false,
+            created_at: known.map(|info| info.created_at),
             stop,
         })
     }

@@ -46,6 +46,7 @@ use crate::clock::Timestamp;
 ///     retries: None,
 ///     only_if_idle: false,
 ///     only_after: None,
+///     only_created_at: None,
 ///     cancel: None,
 ///     now: Timestamp(0),
 /// };
@@ -504,6 +505,10 @@ impl Data {
         let retried = entry.retries;
         let is_signalled =
             retried.is_some_and(|retried| self.suspensions.is_signalled(session, retried));
+        let found = self.sessions.get(session).map(Session::created_at);
+        if entry.only_created_at.is_some_and(|at| found != Some(at)) {
+            return Ok(EnqueueResult::OtherSession);
+        }
         let result = self.made(session, entry.now)?.enqueue(entry, is_signalled);
         if let (
             Some(retried),

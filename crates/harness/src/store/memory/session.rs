@@ -78,6 +78,10 @@ impl Session {
         self.keys.get(key).copied()
     }
 
+    pub(super) const fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
     /// Puts an entry, or refuses it. `is_signalled` says whether the entry to retry is a signal.
     pub(super) fn enqueue(&mut self, entry: NewEntry, is_signalled: bool) -> EnqueueResult {
         let known = entry.key.as_ref().and_then(|key| self.keys.get(key));

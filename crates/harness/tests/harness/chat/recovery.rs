@@ -151,6 +151,7 @@ async fn an_owner_keeps_its_lease_over_many_short_turns() {
             retries: None,
             only_if_idle: false,
             only_after: None,
+            only_created_at: None,
             cancel: None,
             now: Timestamp(1_000),
         };
@@ -281,6 +282,7 @@ async fn an_answered_turn_that_was_given_up_is_asked_again_and_not_after_its_ans
         retries: None,
         only_if_idle: false,
         only_after: None,
+        only_created_at: None,
         cancel: None,
         now,
     };

@@ -123,8 +123,7 @@ impl Run {
         let before = before.map_or(0, |info| info.seq);
         let (id, sent) = (self.session.clone(), message.clone());
         let turn = self.api.turns.start(&self.session, chat, origin, |chat| {
-            let chat = chat.chat;
-            chat.send_streaming_with(&id, sent, options)
+            chat.send(&id, sent, options)
         });
         let turn = turn.await?;
         if turn.entry.is_none() {

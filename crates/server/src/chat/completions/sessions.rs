@@ -237,7 +237,7 @@ pub(crate) async fn repeated(
     let options = SendOptions::new().with_idempotency_key(&place.key);
     let own = session.to_owned();
     let running = api.turns.start(session, chat, origin, move |chat| {
-        chat.chat.send_streaming_with(&own, message, options)
+        chat.send(&own, message, options)
     });
     let running = running.await?;
     // The answer is sent from its beginning.
@@ -387,7 +387,7 @@ impl RequestedTurn<'_> {
         let origin = TurnOrigin::message(message.clone()).with_permit(permit);
         let id = session.to_owned();
         let turn = self.api.turns.start(session, chat, origin, move |chat| {
-            chat.chat.send_streaming_with(&id, message, options)
+            chat.send(&id, message, options)
         });
         let running = turn.await?;
         if let Some(entry) = running.entry

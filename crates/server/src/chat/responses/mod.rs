@@ -197,7 +197,7 @@ async fn begin(
         let origin = TurnOrigin::message(message.clone()).with_permit(place.permit);
         let own = session.clone();
         let turn = api.turns.start(&session, chat, origin, move |chat| {
-            chat.chat.send_streaming_with(&own, message, options)
+            chat.send(&own, message, options)
         });
         let turn = turn.await?;
         drop(place.lock);
@@ -241,7 +241,7 @@ async fn again(
     let options = SendOptions::new().with_idempotency_key(key);
     let own = session.clone();
     let turn = api.turns.start(&session, chat, origin, move |chat| {
-        chat.chat.send_streaming_with(&own, message, options)
+        chat.send(&own, message, options)
     });
     let turn = turn.await?;
     Ok((session, turn))
