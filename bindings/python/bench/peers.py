@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 
 import openchatml
 from openchatml.compat import openai_harmony as ours
@@ -134,13 +135,13 @@ def malformed(path):
 # Speed --------------------------------------------------------------------------------------
 
 
-def completion():
-    prose = (ROOT / "README.md").read_text()
+def completion(prose):
+    prose = prose.replace("<|", "< |")
     text = (
-        f"<|channel|>analysis<|message|>{prose[:6000].replace('<|', '< |')}<|end|>"
+        f"<|channel|>analysis<|message|>{prose[:6000]}<|end|>"
         '<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": [1, 2, 3]}<|call|>'
         "<|start|>functions.f to=assistant<|channel|>commentary<|message|>5<|end|>"
-        f"<|start|>assistant<|channel|>final<|message|>{prose[6000:9000].replace('<|', '< |')}<|return|>"
+        f"<|start|>assistant<|channel|>final<|message|>{prose[6000:9000]}<|return|>"
     )
     return ENCODING.encode(text, allowed_special="all")
 
@@ -154,7 +155,7 @@ def row(name, count, mine, other, unit, clock=time.process_time):
 
 
 def reading():
-    ids = completion()
+    ids = completion((ROOT / "README.md").read_text())
 
     def whole(module, encoding):
         return lambda: encoding.parse_messages_from_completion_tokens(ids, module.Role.ASSISTANT)
@@ -166,7 +167,7 @@ def reading():
                 parser.process(id)
         return work
 
-    def deltas(module, encoding):
+    def deltas(module, encoding, ids):
         def work():
             parser = module.StreamableParser(encoding, module.Role.ASSISTANT)
             for id in ids:
@@ -176,23 +177,33 @@ def reading():
                 parser.current_recipient
         return work
 
-    def loop():
-        recoverer = openchatml.Recoverer("assistant")
-        for id in ids:
-            for delta in recoverer.push(id):
-                delta.text
-                delta.channel
+    def loop(ids):
+        def work():
+            recoverer = openchatml.Recoverer("assistant")
+            for id in ids:
+                for delta in recoverer.push(id):
+                    delta.text
+                    delta.channel
+        return work
 
     print(f"Reading a completion of {len(ids)} tokens:\n")
     print("| | openchatml | openai-harmony | times | |")
     print("|---|---|---|---|---|")
     count = len(ids)
-    their_whole, their_deltas = whole(theirs, THEIR_ENCODING), deltas(theirs, THEIR_ENCODING)
+    their_whole, their_deltas = whole(theirs, THEIR_ENCODING), deltas(theirs, THEIR_ENCODING, ids)
     row("compat: parse_messages_from_completion_tokens", count, whole(ours, OUR_ENCODING), their_whole, "tokens/s")
     row("parse_ids beside it", count, lambda: openchatml.parse_ids(ids, start_role="assistant").messages, their_whole, "tokens/s")
     row("compat: StreamableParser.process", count, process(ours, OUR_ENCODING), process(theirs, THEIR_ENCODING), "tokens/s")
-    row("compat: process and three properties", count, deltas(ours, OUR_ENCODING), their_deltas, "tokens/s")
-    row("Recoverer.push beside it", count, loop, their_deltas, "tokens/s")
+    row("compat: process and three properties", count, deltas(ours, OUR_ENCODING, ids), their_deltas, "tokens/s")
+    row("Recoverer.push beside it", count, loop(ids), their_deltas, "tokens/s")
+    # Texts that differ, one after the other: a delta is made only once for all of them.
+    pages = [path.read_text() for path in sorted(ROOT.glob("docs/**/*.md"))]
+    pages = [completion(page) for page in pages if len(page) >= 9000][:12]
+    ours_each, theirs_each = ([make(page) for page in pages] for make in (loop, partial(deltas, theirs, THEIR_ENCODING)))
+    row(
+        f"Recoverer.push, {len(pages)} completions in turn", sum(map(len, pages)),
+        lambda: [work() for work in ours_each], lambda: [work() for work in theirs_each], "tokens/s",
+    )
     row("Stream.feed_ids beside it", count, lambda: openchatml.Stream(start_role="assistant").feed_ids(ids), their_deltas, "tokens/s")
     print()
 

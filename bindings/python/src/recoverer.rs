@@ -1,6 +1,8 @@
 //! `Recoverer`: ids one by one, for the sampling loop of a server.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod results;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use openchatml::harmony::{Event, HarmonyReadOptions};
 use pyo3::prelude::*;
@@ -11,13 +13,10 @@ use crate::deferred::DeferredStream;
 use crate::event::start_role;
 use crate::items::Items;
 use crate::{error, ids, input};
+use results::Results;
 
 /// Ids that are read before other threads may run: about 20 µs of work.
 const SLICE: usize = 512;
-
-/// Deltas that a message keeps for ids that come again, by the lowest bits of the id. More than
-/// half of the ids of a text come again; with their objects this takes at most 128 KB.
-const KEPT: usize = 512;
 
 /// More of one channel.
 #[pyclass(frozen, module = "openchatml")]
@@ -130,13 +129,9 @@ impl ChannelDelta {
 /// A message that is read.
 struct Current {
     started: usize,
-    channel: Py<PyAny>,
-    recipient: Py<PyAny>,
-    visible: bool,
+    results: Arc<Results>,
     /// The text of a delta that may still grow.
     text: String,
-    /// Results of the ids of this message, empty until the first one.
-    kept: Vec<Option<(u32, Py<PyTuple>)>>,
 }
 
 struct Inner {
@@ -146,16 +141,13 @@ struct Inner {
 }
 
 impl Inner {
-    fn new(py: Python<'_>, options: HarmonyReadOptions) -> Self {
+    fn new(options: HarmonyReadOptions) -> Self {
         Self {
             stream: Some(DeferredStream::new(options)),
             current: Current {
                 started: 0,
-                channel: py.None(),
-                recipient: py.None(),
-                visible: false,
+                results: Results::none(),
                 text: String::new(),
-                kept: Vec::new(),
             },
             repairs: 0,
         }
@@ -220,21 +212,18 @@ impl Current {
         match event {
             // The end of the message before it gave all of its text.
             Event::Start(head) => {
+                self.results = Results::of(py, self.started, head);
                 self.started += 1;
-                self.channel = word(py, head.channel.as_deref());
-                self.recipient = word(py, head.recipient.as_deref());
-                self.visible = head.is_visible();
-                self.kept.clear();
             }
             Event::Delta(text) => self.text.push_str(text),
             Event::End(end) => {
                 self.flush(py, out);
                 let none = PyString::new(py, "");
-                out.add(py, self.delta(py, none, Some(end.end.as_str())));
+                out.add(py, self.results.delta(py, none, Some(end.end.as_str())));
             }
             Event::Amended(end) => {
                 let none = PyString::new(py, "");
-                out.add(py, self.delta(py, none, Some(end.as_str())));
+                out.add(py, self.results.delta(py, none, Some(end.as_str())));
             }
             Event::Diagnostic(_) => *repairs += 1,
             _ => {}
@@ -246,55 +235,8 @@ impl Current {
         if !self.text.is_empty() {
             let text = PyString::new(py, &self.text);
             self.text.clear();
-            out.add(py, self.delta(py, text, None));
+            out.add(py, self.results.delta(py, text, None));
         }
-    }
-
-    fn delta(
-        &self,
-        py: Python<'_>,
-        text: Bound<'_, PyString>,
-        end: Option<&'static str>,
-    ) -> ChannelDelta {
-        ChannelDelta {
-            index: self.started.saturating_sub(1),
-            channel: self.channel.clone_ref(py),
-            recipient: self.recipient.clone_ref(py),
-            text: text.unbind(),
-            visible: self.visible,
-            end,
-        }
-    }
-
-    /// The result that the message has for an id.
-    #[inline]
-    fn kept(&self, id: u32) -> Option<&Py<PyTuple>> {
-        match self.kept.get(id as usize % KEPT) {
-            Some(Some((kept, result))) if *kept == id => Some(result),
-            _ => None,
-        }
-    }
-
-    /// The result of an id that is text.
-    fn result<'py>(
-        &mut self,
-        py: Python<'py>,
-        id: u32,
-        text: &str,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(kept) = self.kept(id) {
-            return Ok(kept.bind(py).clone());
-        }
-        let text = ids::text(py, id).unwrap_or_else(|| PyString::new(py, text));
-        let delta = Bound::new(py, self.delta(py, text, None))?;
-        let result = PyTuple::new(py, [delta])?;
-        if self.kept.is_empty() {
-            self.kept.resize_with(KEPT, || None);
-        }
-        if let Some(slot) = self.kept.get_mut(id as usize % KEPT) {
-            *slot = Some((id, result.clone().unbind()));
-        }
-        Ok(result)
     }
 }
 
@@ -343,17 +285,14 @@ fn push<'py>(py: Python<'py>, inner: &mut Inner, ids: &[u32], out: &mut Output<'
 #[pymethods]
 impl Recoverer {
     #[new]
-    #[pyo3(signature = (start_role=None, *, tools=Items::default()))]
-    fn new(
-        py: Python<'_>,
-        start_role: Option<&Bound<'_, PyAny>>,
-        tools: Items<String>,
-    ) -> PyResult<Self> {
+    #[pyo3(signature = (start_role=None, *, tools=Items::default()),
+        text_signature = "(start_role=None, *, tools=())")]
+    fn new(start_role: Option<&Bound<'_, PyAny>>, tools: Items<String>) -> PyResult<Self> {
         let options = HarmonyReadOptions::default()
             .with_start_role(input::role(start_role)?)
             .with_tools(tools.0);
         Ok(Self {
-            inner: Mutex::new(Inner::new(py, options.clone())),
+            inner: Mutex::new(Inner::new(options.clone())),
             options,
         })
     }
@@ -363,16 +302,22 @@ impl Recoverer {
         let mut locked = self.lock(py);
         let inner = &mut *locked;
         if let Some(stream) = &mut inner.stream {
-            let kept = inner.current.kept(id);
-            if (kept.is_some() || ids::is_text(py, id)) && stream.defer(id) {
-                return match kept {
-                    Some(kept) => Ok(kept.bind(py).clone()),
-                    None => inner.current.result(py, id, ""),
-                };
-            }
-            stream.catch_up(|_| ());
-            if let Some(text) = stream.push_text(id) {
-                return inner.current.result(py, id, text);
+            let results = &inner.current.results;
+            let kept = results.get(id);
+            let is_deferred = (kept.is_some() || ids::is_text(py, id)) && stream.defer(id);
+            let text = if is_deferred {
+                Some("")
+            } else {
+                stream.catch_up(|_| ());
+                stream.push_text(id)
+            };
+            if let Some(text) = text {
+                if let Some(kept) = kept {
+                    return Ok(kept.bind(py).clone());
+                }
+                let results = Arc::clone(results);
+                drop(locked);
+                return results.make(py, id, text);
             }
         }
         Self::run(py, locked, |inner, out| push(py, inner, &[id], out))
@@ -410,7 +355,7 @@ impl Recoverer {
 
     /// Begins the next completion.
     fn reset(&self, py: Python<'_>) {
-        *self.lock(py) = Inner::new(py, self.options.clone());
+        *self.lock(py) = Inner::new(self.options.clone());
     }
 
     /// The number of findings so far; 0 for a well-formed completion.

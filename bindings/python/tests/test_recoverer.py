@@ -126,3 +126,60 @@ def test_random_ids_one_by_one_give_what_many_give():
 
         assert plain(each) == plain(together), sampled
         assert one.repairs == many.repairs
+
+
+HEADERS = [
+    ("<|channel|>analysis", ("analysis", None, False)),
+    ("<|channel|>final", ("final", None, True)),
+    ("<|channel|>commentary", ("commentary", None, False)),
+    ("<|channel|>commentary to=functions.f", ("commentary", "functions.f", False)),
+    ("<|channel|>commentary to=functions.g", ("commentary", "functions.g", False)),
+    ("<|channel|>" + "x" * 100, ("x" * 100, None, False)),
+]
+
+
+def messages(headers, words):
+    text = "".join(f"<|start|>assistant{header}<|message|>{words}<|end|>" for header in headers)
+    return ids(text)
+
+
+def test_messages_of_other_headers_share_no_deltas():
+    # More ids than there is room for.
+    generator = random.Random(5)
+    words = ENCODING.decode([generator.randrange(200_000) for _ in range(12_000)], errors="ignore").replace("<|", "")
+    expected = {}
+    for _ in range(3):
+        headers = generator.sample(HEADERS, len(HEADERS))
+        recoverer, found = openchatml.Recoverer(), {}
+        for id in messages([header for header, _ in headers], words):
+            for delta in recoverer.push(id):
+                key = (delta.index, delta.channel, delta.recipient, delta.visible)
+                found[key] = found.get(key, "") + delta.text
+        assert found == {
+            (index, *header): words for index, (_, header) in enumerate(headers)
+        }
+
+
+def test_recoverers_share_deltas():
+    one, other = openchatml.Recoverer("assistant"), openchatml.Recoverer("assistant")
+    start, (word,) = ids("<|channel|>commentary to=functions.shared<|message|>"), ids(" shared")
+    one.push_many(start), other.push_many(start)
+    (delta,) = one.push(word)
+    assert other.push(word)[0] is delta
+    one.reset()
+    one.push_many(start)
+    assert one.push(word)[0] is delta
+
+
+def test_later_texts_find_room_too():
+    recoverer = openchatml.Recoverer()
+    start = ids("<|start|>user<|channel|>room<|message|>")
+    ordinary = [id for id in range(60_000) if ENCODING.decode([id]).isascii()]
+    # The first ids take the room for results of such messages.
+    for id in start + ordinary:
+        recoverer.push(id)
+    recoverer.reset()
+    recoverer.push_many(start)
+    latest = ordinary[-500:]
+    shared = [recoverer.push(id) is recoverer.push(id) for id in latest]
+    assert sum(shared) > 400
