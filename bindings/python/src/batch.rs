@@ -280,7 +280,8 @@ fn message_fields() -> Fields {
 
 /// Reads conversations to the columns `messages` and `diagnostics`.
 #[pyfunction]
-#[pyo3(signature = (texts, dialect=None, *, start_role=None, tools=Items::default(), num_threads=None))]
+#[pyo3(signature = (texts, dialect=None, *, start_role=None, tools=Items::default(), num_threads=None),
+    text_signature = "(texts, dialect=None, *, start_role=None, tools=(), num_threads=None)")]
 pub(crate) fn parse_array(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,

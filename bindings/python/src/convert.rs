@@ -50,14 +50,13 @@ impl LossItem {
         })
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (&'static str, &str, Option<usize>))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, LossFields<'_>)> {
         let restore = py.get_type::<Self>().getattr("_restore")?;
         Ok((restore, (self.kind, &self.message, self.index)))
     }
 }
+
+type LossFields<'l> = (&'static str, &'l str, Option<usize>);
 
 impl From<&Loss> for LossItem {
     fn from(loss: &Loss) -> Self {

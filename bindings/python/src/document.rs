@@ -99,7 +99,8 @@ pub(crate) fn read_contents(
 
 /// Reads a conversation. Never fails on its text: what is wrong is in `diagnostics`.
 #[pyfunction]
-#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default(), strict=false))]
+#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default(), strict=false),
+    text_signature = "(text, dialect=None, *, start_role=None, tools=(), strict=False)")]
 pub(crate) fn parse<'py>(
     py: Python<'py>,
     text: &Bound<'py, PyAny>,
@@ -154,7 +155,8 @@ pub(crate) fn parse<'py>(
 
 /// Reads ids of `o200k_harmony`. Only the ids of control tokens are structure.
 #[pyfunction]
-#[pyo3(signature = (ids, *, start_role=None, tools=Items::default()))]
+#[pyo3(signature = (ids, *, start_role=None, tools=Items::default()),
+    text_signature = "(ids, *, start_role=None, tools=())")]
 pub(crate) fn parse_ids<'py>(
     py: Python<'py>,
     ids: Items<u32>,
@@ -419,7 +421,8 @@ fn findings(
 
 /// All findings about a text.
 #[pyfunction]
-#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default()))]
+#[pyo3(signature = (text, dialect=None, *, start_role=None, tools=Items::default()),
+    text_signature = "(text, dialect=None, *, start_role=None, tools=())")]
 pub(crate) fn check<'py>(
     py: Python<'py>,
     text: &Bound<'py, PyAny>,

@@ -374,7 +374,8 @@ impl Encoding {
     }
 
     /// Encodes text.
-    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()))]
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()),
+        text_signature = "($self, text, *, allowed_special=None, disallowed_special='all')")]
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -388,7 +389,8 @@ impl Encoding {
     }
 
     /// Encodes text to an array of numpy, which must be installed.
-    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()))]
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=Disallowed::default()),
+        text_signature = "($self, text, *, allowed_special=None, disallowed_special='all')")]
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
@@ -406,7 +408,8 @@ impl Encoding {
     }
 
     /// Encodes several ordinary texts on several threads.
-    #[pyo3(signature = (text, *, num_threads=Some(8)))]
+    #[pyo3(signature = (text, *, num_threads=Some(8)),
+        text_signature = "($self, text, *, num_threads=8)")]
     fn encode_ordinary_batch<'py>(
         &self,
         py: Python<'py>,
@@ -425,7 +428,8 @@ impl Encoding {
     }
 
     /// Encodes several texts on several threads.
-    #[pyo3(signature = (text, *, num_threads=Some(8), allowed_special=None, disallowed_special=Disallowed::default()))]
+    #[pyo3(signature = (text, *, num_threads=Some(8), allowed_special=None, disallowed_special=Disallowed::default()),
+        text_signature = "($self, text, *, num_threads=8, allowed_special=None, disallowed_special='all')")]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -548,7 +552,8 @@ impl Encoding {
     }
 
     /// Decodes several lists of ids to text.
-    #[pyo3(signature = (batch, *, errors="replace", num_threads=Some(8)))]
+    #[pyo3(signature = (batch, *, errors="replace", num_threads=Some(8)),
+        text_signature = "($self, batch, *, errors='replace', num_threads=8)")]
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -564,7 +569,8 @@ impl Encoding {
     }
 
     /// Decodes several lists of ids to bytes.
-    #[pyo3(signature = (batch, *, num_threads=Some(8)))]
+    #[pyo3(signature = (batch, *, num_threads=Some(8)),
+        text_signature = "($self, batch, *, num_threads=8)")]
     fn decode_bytes_batch<'py>(
         &self,
         py: Python<'py>,

@@ -128,7 +128,8 @@ impl HarmonyParser {
 #[pymethods]
 impl HarmonyParser {
     #[new]
-    #[pyo3(signature = (encoding, role, *, strict=None, tools=Items::default()))]
+    #[pyo3(signature = (encoding, role, *, strict=None, tools=Items::default()),
+        text_signature = "(encoding, role, *, strict=None, tools=())")]
     fn new(
         encoding: &Bound<'_, PyAny>,
         role: Option<&Bound<'_, PyAny>>,

@@ -208,7 +208,8 @@ fn place(events: Vec<Plain>, offsets: &mut RunningOffsets) -> Vec<Placed> {
 #[pymethods]
 impl Stream {
     #[new]
-    #[pyo3(signature = (dialect="harmony", *, start_role=None, tools=Items::default(), strict=false))]
+    #[pyo3(signature = (dialect="harmony", *, start_role=None, tools=Items::default(), strict=false),
+        text_signature = "(dialect='harmony', *, start_role=None, tools=(), strict=False)")]
     fn new(
         py: Python<'_>,
         dialect: &str,

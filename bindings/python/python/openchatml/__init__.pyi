@@ -1,9 +1,47 @@
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence, Set
 from enum import Enum
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
+
+__all__ = [
+    "Amended",
+    "ChannelDelta",
+    "Converted",
+    "Delta",
+    "Diagnostic",
+    "Document",
+    "Encoding",
+    "End",
+    "Head",
+    "Loss",
+    "Message",
+    "OpenChatMLError",
+    "Opened",
+    "Recoverer",
+    "Start",
+    "Stream",
+    "TokenHit",
+    "UnknownTokenError",
+    "View",
+    "__version__",
+    "check",
+    "convert",
+    "count",
+    "detect",
+    "encoding_for_model",
+    "encoding_name_for_model",
+    "get_encoding",
+    "list_encoding_names",
+    "parse",
+    "parse_ids",
+    "render",
+    "render_ids",
+    "scan",
+    "view",
+]
 
 __version__: str
 
@@ -37,9 +75,11 @@ class OpenChatMLError(ValueError):
 
 class UnknownTokenError(OpenChatMLError, KeyError): ...
 
+@final
 class Diagnostic:
-    def __init__(
-        self,
+    __match_args__ = ("code", "message")
+    def __new__(
+        cls,
         code: str,
         severity: str,
         message: str,
@@ -47,7 +87,7 @@ class Diagnostic:
         byte_span: Span,
         expected: str | None = None,
         help: list[str] = ...,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def code(self) -> str: ...
     @property
@@ -85,6 +125,7 @@ class _Headed:
     @property
     def visible(self) -> bool: ...
 
+@final
 class Message(_Headed):
     __match_args__ = ("role", "channel", "text")
     @property
@@ -103,6 +144,7 @@ class Message(_Headed):
     def byte_span(self) -> Span: ...
     def to_dict(self) -> dict[str, Any]: ...
 
+@final
 class Document:
     @property
     def source(self) -> str | bytes: ...
@@ -119,9 +161,9 @@ class Document:
     def check(self) -> tuple[Diagnostic, ...]: ...
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, index: int) -> Message: ...
+    def __getitem__(self, index: int, /) -> Message: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: slice, /) -> tuple[Message, ...]: ...
     def __iter__(self) -> Iterator[Message]: ...
     def __hash__(self) -> int: ...
 
@@ -137,6 +179,7 @@ class View:
     @overload
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
 
+@final
 class Loss:
     @property
     def kind(self) -> str: ...
@@ -147,6 +190,7 @@ class Loss:
     @property
     def index(self) -> int | None: ...
 
+@final
 class Converted:
     @property
     def text(self) -> str: ...
@@ -159,6 +203,7 @@ class Converted:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]: ...
 
+@final
 class TokenHit:
     @property
     def token(self) -> str: ...
@@ -171,18 +216,22 @@ class TokenHit:
     @property
     def families(self) -> list[str]: ...
 
+@final
 class Head(_Headed): ...
 
+@final
 class Opened:
     __match_args__ = ("header",)
     @property
     def header(self) -> dict[str, Any] | None: ...
 
+@final
 class Start:
     __match_args__ = ("head",)
     @property
     def head(self) -> Head: ...
 
+@final
 class Delta:
     __match_args__ = ("text",)
     @property
@@ -192,6 +241,7 @@ class Delta:
     @property
     def head(self) -> Head: ...
 
+@final
 class End:
     __match_args__ = ("end",)
     @property
@@ -207,20 +257,21 @@ class End:
     @property
     def head(self) -> Head: ...
 
+@final
 class Amended:
     __match_args__ = ("end",)
     @property
     def end(self) -> Ending: ...
 
 class Stream:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         dialect: Dialect = "harmony",
         *,
         start_role: Role | Enum | None = None,
         tools: Sequence[str] = (),
         strict: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def dialect(self) -> Dialect: ...
     @property
@@ -232,6 +283,7 @@ class Stream:
     def iter(self, pieces: Iterable[Text | int | Sequence[int]]) -> Iterator[Event]: ...
     def aiter(self, pieces: AsyncIterable[Text | int | Sequence[int]]) -> AsyncIterator[Event]: ...
 
+@final
 class ChannelDelta:
     __match_args__ = ("channel", "text")
     @property
@@ -247,8 +299,9 @@ class ChannelDelta:
     @property
     def end(self) -> Ending | None: ...
 
+@final
 class Recoverer:
-    def __init__(self, start_role: Role | Enum | None = None, *, tools: Sequence[str] = ()) -> None: ...
+    def __new__(cls, start_role: Role | Enum | None = None, *, tools: Sequence[str] = ()) -> Self: ...
     @property
     def repairs(self) -> int: ...
     def push(self, id: int) -> tuple[ChannelDelta, ...]: ...
@@ -256,8 +309,9 @@ class Recoverer:
     def finish(self) -> tuple[ChannelDelta, ...]: ...
     def reset(self) -> None: ...
 
+@final
 class Encoding:
-    def __init__(self, name: Literal["o200k_base", "o200k_harmony"] = "o200k_harmony") -> None: ...
+    def __new__(cls, name: Literal["o200k_base", "o200k_harmony"] = "o200k_harmony") -> Self: ...
     @property
     def name(self) -> str: ...
     @property
@@ -271,10 +325,10 @@ class Encoding:
     def is_special_token(self, token: int) -> bool: ...
     def encode_ordinary(self, text: str) -> list[int]: ...
     def encode(
-        self, text: str, *, allowed_special: Specials = ..., disallowed_special: Specials = "all"
+        self, text: str, *, allowed_special: Specials | None = None, disallowed_special: Specials = "all"
     ) -> list[int]: ...
     def encode_to_numpy(
-        self, text: str, *, allowed_special: Specials = ..., disallowed_special: Specials = "all"
+        self, text: str, *, allowed_special: Specials | None = None, disallowed_special: Specials = "all"
     ) -> npt.NDArray[np.uint32]: ...
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int | None = 8) -> list[list[int]]: ...
     def encode_batch(
@@ -282,11 +336,11 @@ class Encoding:
         text: list[str],
         *,
         num_threads: int | None = 8,
-        allowed_special: Specials = ...,
+        allowed_special: Specials | None = None,
         disallowed_special: Specials = "all",
     ) -> list[list[int]]: ...
     def encode_single_token(self, text_or_bytes: str | bytes) -> int: ...
-    def count(self, text: str, *, allowed_special: Specials = ...) -> int: ...
+    def count(self, text: str, *, allowed_special: Specials | None = None) -> int: ...
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str: ...
     def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
     def decode_single_token_bytes(self, token: int) -> bytes: ...

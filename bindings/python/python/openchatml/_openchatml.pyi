@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 from openchatml import (
     Amended as Amended,
@@ -55,15 +55,16 @@ from openchatml.data import (
 
 __version__: str
 
+@disjoint_base
 class HarmonyParser:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         encoding: Any,
         role: str | Enum | None,
         *,
         strict: bool | None = None,
         tools: Sequence[str] = (),
-    ) -> None: ...
+    ) -> Self: ...
     def process(self, token: int) -> Self: ...
     def process_many(self, tokens: Sequence[int]) -> Self: ...
     def process_eos(self) -> Self: ...
@@ -71,12 +72,6 @@ class HarmonyParser:
     def current_content(self) -> str: ...
     @property
     def last_content_delta(self) -> str | None: ...
-    @property
-    def current_recipient(self) -> str | None: ...
-    @property
-    def current_channel(self) -> str | None: ...
-    @property
-    def current_content_type(self) -> str | None: ...
     @property
     def tokens(self) -> list[int]: ...
     @property

@@ -1,8 +1,17 @@
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, final
 
 from openchatml import Dialect, Form, ReadForm, Role
+
+__all__ = [
+    "ArrowArray",
+    "convert",
+    "count",
+    "decode",
+    "encode",
+    "parse",
+]
 
 class ArrowArrayExportable(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
@@ -12,6 +21,7 @@ class ArrowStreamExportable(Protocol):
 
 Texts: TypeAlias = ArrowArrayExportable | ArrowStreamExportable | Sequence[str | None]
 
+@final
 class ArrowArray:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[Any, Any]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...

@@ -1,8 +1,24 @@
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, final
+
+from typing_extensions import Self
 
 from openchatml import Converted, Diagnostic, Form, ReadForm, Severity, Text
 from openchatml.batch import ArrowArray, ArrowArrayExportable, ArrowStreamExportable
+
+__all__ = [
+    "BenchmarkIndex",
+    "ContaminatedSpan",
+    "DuplicateKeys",
+    "DuplicateRules",
+    "Masked",
+    "Masker",
+    "RowComparison",
+    "check",
+    "check_batch",
+    "convert",
+    "convert_batch",
+]
 
 Row: TypeAlias = Text | dict[str, Any]
 Rows: TypeAlias = ArrowArrayExportable | ArrowStreamExportable | Sequence[Row | None]
@@ -38,6 +54,7 @@ def convert_batch(
 def check(row: Row, form: RowForm | None = None) -> tuple[Diagnostic, ...]: ...
 def check_batch(rows: Rows, form: RowForm | None = None, *, num_threads: int | None = None) -> ArrowArray: ...
 
+@final
 class Masked:
     @property
     def input_ids(self) -> list[int]: ...
@@ -55,9 +72,10 @@ class Masked:
     def spans(self) -> list[MaskSpan]: ...
     def __len__(self) -> int: ...
 
+@final
 class Masker:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         form: MaskForm,
         *,
         tokenizer: Text | None = None,
@@ -79,17 +97,19 @@ class Masker:
         effort: Literal["low", "medium", "high"] = "medium",
         date: str | None = None,
         columns: Sequence[MaskColumn] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def mask(self, row: Row) -> Masked: ...
     def line(self, row: Row) -> str: ...
     def mask_batch(self, rows: Rows, *, num_threads: int | None = None) -> ArrowArray: ...
 
+@final
 class DuplicateKeys:
     @property
     def text(self) -> int | None: ...
     @property
     def bands(self) -> list[int]: ...
 
+@final
 class RowComparison:
     @property
     def is_exact(self) -> bool: ...
@@ -102,20 +122,22 @@ class RowComparison:
     @property
     def jaccard(self) -> float: ...
 
+@final
 class DuplicateRules:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         threshold: float = 0.8,
         *,
         shingle: int = 5,
         exact_only: bool = False,
         fields: Sequence[str] = (),
-    ) -> None: ...
+    ) -> Self: ...
     def keys(self, row: Row) -> DuplicateKeys: ...
     def keys_batch(self, rows: Rows, *, num_threads: int | None = None) -> ArrowArray: ...
     def compare(self, row: Row, other: Row) -> RowComparison: ...
     def compare_batch(self, rows: Rows, others: Rows, *, num_threads: int | None = None) -> ArrowArray: ...
 
+@final
 class ContaminatedSpan:
     @property
     def turn(self) -> int: ...
@@ -134,8 +156,9 @@ class ContaminatedSpan:
     @property
     def benchmark_words(self) -> int: ...
 
+@final
 class BenchmarkIndex:
-    def __init__(self, benchmarks: Sequence[Row], *, words: int = 13, fields: Sequence[str] = ()) -> None: ...
+    def __new__(cls, benchmarks: Sequence[Row], *, words: int = 13, fields: Sequence[str] = ()) -> Self: ...
     @property
     def texts(self) -> int: ...
     @property

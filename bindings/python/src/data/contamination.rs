@@ -86,7 +86,8 @@ impl BenchmarkWords {
 #[pymethods]
 impl BenchmarkWords {
     #[new]
-    #[pyo3(signature = (benchmarks, *, words=DEFAULT_RUN, fields=Items::default()))]
+    #[pyo3(signature = (benchmarks, *, words=DEFAULT_RUN, fields=Items::default()),
+        text_signature = "(benchmarks, *, words=13, fields=())")]
     fn construct(
         py: Python<'_>,
         benchmarks: Items<Bound<'_, PyAny>>,

@@ -110,7 +110,8 @@ pub(crate) struct Rules {
 #[pymethods]
 impl Rules {
     #[new]
-    #[pyo3(signature = (threshold=DEFAULT_THRESHOLD, *, shingle=DEFAULT_SHINGLE, exact_only=false, fields=Items::default()))]
+    #[pyo3(signature = (threshold=DEFAULT_THRESHOLD, *, shingle=DEFAULT_SHINGLE, exact_only=false, fields=Items::default()),
+        text_signature = "(threshold=0.8, *, shingle=5, exact_only=False, fields=())")]
     fn construct(
         py: Python<'_>,
         threshold: f64,

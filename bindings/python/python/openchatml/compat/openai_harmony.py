@@ -19,6 +19,7 @@ from typing import (
     Any,
     Collection,
     Dict,
+    Iterator,
     List,
     Literal,
     Optional,
@@ -101,11 +102,11 @@ class ToolDescription(BaseModel):
 
     name: str
     description: str
-    parameters: Optional[dict] = None
+    parameters: Optional[Dict[str, Any]] = None
 
     @classmethod
     def new(
-        cls, name: str, description: str, parameters: Optional[dict] = None
+        cls, name: str, description: str, parameters: Optional[Dict[str, Any]] = None
     ) -> "ToolDescription":
         return cls(name=name, description=description, parameters=parameters)
 
@@ -331,7 +332,7 @@ class Conversation(BaseModel):
     def from_messages(cls, messages: Sequence[Message]) -> "Conversation":
         return cls(messages=list(messages))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Message]:  # type: ignore[override]
         return iter(self.messages)
 
     def to_dict(self) -> Dict[str, Any]:
@@ -366,7 +367,7 @@ class RenderOptions(BaseModel):
 _ROLES = {role.value: role for role in Role}
 
 
-def _message(fields) -> Message:
+def _message(fields: Any) -> Message:
     """Build a message without validating what the reader made."""
     role, name, recipient, channel, content_type, text = fields
     return Message.model_construct(
@@ -419,16 +420,20 @@ class HarmonyEncoding:
     def special_tokens_set(self) -> set[str]:
         return self._encoding.special_tokens_set
 
-    def _render(self, conversation, config, **named) -> List[int]:
+    def _render(
+        self,
+        conversation: Conversation,
+        config: Optional[RenderConversationConfig],
+        **named: Any,
+    ) -> List[int]:
         config = config or RenderConversationConfig()
         if not config.auto_drop_analysis:
             named["reasoning"] = "keep"
         messages = [_payload(*each) for each in zip(conversation.messages, count())]
         payload = f'{{"messages":[{",".join(messages)}]}}'
+        named["compat"] = config.compat
         try:
-            return _native.render_ids(
-                payload, form="harmony-json", compat=config.compat, **named
-            )
+            return _native.render_ids(payload, form="harmony-json", **named)
         except OpenChatMLError as error:
             raise _harmony_error(error) from None
 

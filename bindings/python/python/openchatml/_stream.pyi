@@ -1,0 +1,1 @@
+from openchatml import Stream as Stream

@@ -1,0 +1,1 @@
+from openchatml import View as View, view as view
