@@ -22,7 +22,8 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|postgres|sessions|turn
-                   | soak [PACKAGE]… | wasm | wheel [--sdist] | readme | screenshots [--check]
+                   | soak [PACKAGE]… | wasm | readme | screenshots [--check]
+                   | wheel [--sdist | --musl [SYSROOT]]
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER [--mutate]
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -46,7 +47,9 @@ const USAGE: &str =
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed
   wheel         the Python package openchatml, into target/wheels; needs python3, and maturin from
-                its package registry; --sdist: the source distribution, with every crate in it";
+                its package registry; --sdist: the source distribution, with every crate in it;
+                --musl: the wheel for Linux with musl, by zig from the same registry; SYSROOT is an
+                installation of Rust that the standard library is built from, where it is missing";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         ["wasm"] => wasm::wasm(&root()),
         ["wheel"] => wheel::wheel(&root()),
         ["wheel", "--sdist"] => wheel::sdist(&root()),
+        ["wheel", "--musl"] => wheel::musl(&root(), None),
+        ["wheel", "--musl", sysroot] => wheel::musl(&root(), Some(sysroot)),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

@@ -19,7 +19,7 @@ const PACKAGES: &[&str] = &[
 /// Builds the pure crates for wasm32 where that target is installed. It is never required: where
 /// it is missing, this says how to get it and succeeds.
 pub(crate) fn wasm(root: &Path) -> Result<(), String> {
-    if !standard_library()?.is_dir() {
+    if !standard_library(TARGET)?.is_dir() {
         println!(
             "wasm: {TARGET} is not installed, nothing built; `rustup target add {TARGET}` gets it"
         );
@@ -43,11 +43,11 @@ pub(crate) fn wasm(root: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the path of the target's standard library, installed or not.
-fn standard_library() -> Result<PathBuf, String> {
+/// Returns the path of a target's standard library, installed or not.
+pub(crate) fn standard_library(target: &str) -> Result<PathBuf, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", TARGET])
+        .args(["--print", "target-libdir", "--target", target])
         .output()
         .map_err(|error| format!("rustc: {error}"))?;
     Ok(PathBuf::from(
