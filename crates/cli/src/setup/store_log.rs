@@ -190,10 +190,12 @@ impl StoreLayer for LoggedStore {
 
     fn ready(&self) -> StoreResult<'_, ()> {
         let refusal = self.lock().refusal(Instant::now()).cloned();
-        match refusal {
-            Some(error) => Box::pin(async { Err(error) }),
-            None => self.forward(|store| store.ready()),
-        }
+        let running = self.forward(|store| store.ready());
+        Box::pin(async move {
+            // Its answer names the cause, which the error of a change may not.
+            running.await?;
+            refusal.map_or(Ok(()), Err)
+        })
     }
 
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {

@@ -167,8 +167,19 @@ fn a_database_that_is_only_read_is_not_ready() {
     let served = serve(folder.path(), &database.url(), &[]);
     says(&served, "one");
     assert_eq!(ready(&served).text, "ready\n");
+    // The first server of this address is gone.
+    let url = database.url().replacen('@', "@%2Fnowhere,", 1);
+    let listed = serve(folder.path(), &url, &[]);
+    says(&listed, "one");
     let change = |server: &PostgresServer, statement: &str| {
         server.maintenance().query(statement).unwrap();
+    };
+    let refuses = |served: &Served| {
+        let begun = Instant::now();
+        let refused = served.post(SEND, &json!({"message": "refused"}));
+        assert_eq!(refused.status, 503, "{refused:?}");
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(6), "{took:?}");
     };
     change(
         &server,
@@ -176,10 +187,20 @@ fn a_database_that_is_only_read_is_not_ready() {
     );
     change(&server, "select pg_reload_conf()");
     has_reason(&served, "transaction_read_only");
+    refuses(&served);
+    // The refusal hides no reason.
+    has_reason(&served, "transaction_read_only");
+    // Its connections are those of before the change.
+    server.terminate_backends().unwrap();
+    has_reason(&listed, "no server of the address accepts changes");
+    refuses(&listed);
+    has_reason(&listed, "no server of the address accepts changes");
     change(&server, "alter system reset default_transaction_read_only");
     change(&server, "select pg_reload_conf()");
     wait_for_status(&served, 200);
     says(&served, "two");
+    wait_for_status(&listed, 200);
+    drop(listed);
 
     server.demote().unwrap();
     // Nothing waits for a promotion that may not come.

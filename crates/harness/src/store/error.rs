@@ -97,6 +97,11 @@ pub enum StoreError {
     },
 }
 
+/// The cause of an [unavailable](StoreError::Unavailable) store that has no space.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct DiskFull(Box<dyn Error + Send + Sync>);
+
 impl StoreError {
     /// The remedy of a store that is only read.
     pub const READ_ONLY_HELP: &str = "make the file and its directory writable, or copy it to a directory that is, and name that \
@@ -115,6 +120,19 @@ impl StoreError {
             message: error.to_string(),
             source: Some(Arc::new(error)),
         }
+    }
+
+    /// A failure of a medium without space, or of a used-up quota.
+    pub fn full(message: impl Into<String>, error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable {
+            message: message.into(),
+            source: Some(Arc::new(DiskFull(Box::new(error)))),
+        }
+    }
+
+    /// Returns whether the medium has no space.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Unavailable { source: Some(source), .. } if source.is::<DiskFull>())
     }
 
     /// Returns whether another writer came first, so that the caller's view is old.

@@ -68,9 +68,7 @@ fn unready(error: StoreError) -> Problem {
     {
         return Problem::store_unavailable(&format!("the session store is only read: {reason}"));
     }
-    if let StoreError::Unavailable { message, .. } = &error
-        && message.contains(" is full;")
-    {
+    if error.is_full() {
         return Problem::store_unavailable("the disk of the session store is full");
     }
     Problem {

@@ -11,7 +11,11 @@ use tokio_postgres::error::SqlState;
 const ELSEWHERE: &str = "LG001";
 
 /// The remedy of a server that requires a password.
-const PASSWORD: &str = "write it into the address, `PGPASSWORD` or `~/.pgpass`";
+const PASSWORD: &str =
+    "write it into the address, `PGPASSWORD` or `~/.pgpass`, which only its owner may read";
+
+/// The error of the client library if it was to find a primary in a list of hosts.
+const NO_WRITES: &str = "database does not allow writes";
 
 /// A statement that did not succeed.
 #[derive(Debug)]
@@ -37,6 +41,14 @@ impl Failure {
     /// A failure to connect: nothing was sent.
     pub(super) fn connecting(shown: &str, error: tokio_postgres::Error) -> Self {
         let mut text = text(&error);
+        if text.contains(NO_WRITES) {
+            let reason = "no server of the address accepts changes; promote a standby, or end \
+                 `default_transaction_read_only`";
+            return Self {
+                fate: Fate::OnlyRead,
+                error: StoreError::ReadOnly(format!("{shown}: {reason}")),
+            };
+        }
         let mut refused = error.code().is_some_and(is_refusal);
         if let Some(advice) = untrusted(&error) {
             refused = true;
@@ -110,10 +122,13 @@ impl Failure {
                 "the server has no free connection; raise `max_connections`, or use a pooler",
             ),
             "57P03" => (Fate::Undone, "the server starts or stops; try again"),
-            "53100" => (
-                Fate::Refused,
-                "the disk of the server is full; free some space and try again",
-            ),
+            "53100" => {
+                let advice = "the disk of the server is full; free some space and try again";
+                return Self {
+                    fate: Fate::Refused,
+                    error: StoreError::full(format!("{shown}: {advice} ({text})"), error),
+                };
+            }
             "53200" => (Fate::Refused, "the server is out of memory; try again"),
             "25006" => (
                 Fate::OnlyRead,

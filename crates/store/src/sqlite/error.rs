@@ -48,7 +48,12 @@ pub(crate) fn search_failure(error: rusqlite::Error) -> StoreError {
 /// Converts a database error and adds the path of its file.
 pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let advice = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full; free some space and try again",
+        Some(ErrorCode::DiskFull) => {
+            let path = path.display();
+            let message =
+                format!("{path}: the disk is full; free some space and try again ({error})");
+            return StoreError::full(message, error);
+        }
         Some(ErrorCode::SystemIoFailure) => {
             "the disk or file system failed; check it and try again"
         }

@@ -49,13 +49,10 @@ pub(super) fn expect_space(path: &Path) -> Result<(), StoreError> {
         Err(error)
             if [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind()) =>
         {
-            Err(StoreError::Unavailable {
-                message: format!(
-                    "{}: the disk is full; free some space and try again ({error})",
-                    path.display()
-                ),
-                source: Some(std::sync::Arc::new(error)),
-            })
+            let path = path.display();
+            let message =
+                format!("{path}: the disk is full; free some space and try again ({error})");
+            Err(StoreError::full(message, error))
         }
         // Other failures are those of changes, if they concern them.
         _ => Ok(()),
