@@ -32,6 +32,7 @@ mod kept_responses;
 mod keyed_completions;
 mod killed;
 mod limits;
+mod lost_events;
 mod memory;
 mod merged;
 mod metrics;

@@ -188,6 +188,21 @@ async fn events_of(
     Ok((events, position))
 }
 
+/// Returns the event of the outcome of an entry, if the entry is settled.
+///
+/// It is that of a turn whose events the log does not contain any more.
+pub(crate) async fn stored_event(
+    store: &dyn Store,
+    session: &str,
+    entry: u64,
+) -> Result<Option<Arc<str>>, StoreError> {
+    let Some(outcome) = store.outcome_of(session, entry).await? else {
+        return Ok(None);
+    };
+    let text = outcome_event(store, session, &outcome, true).await?;
+    Ok(Some(text))
+}
+
 /// Returns the event of an outcome with its messages.
 ///
 /// The message that began the turn is included if its acceptance was not logged.

@@ -18,11 +18,11 @@ use super::api::{Api, body, require};
 use super::extract::{PathOf, single};
 use super::host::TurnAgent;
 use super::limits::TurnPermit;
-use super::outcomes::outcome_json;
+use super::outcomes::{outcome_json, stored_event};
 use super::parameters::TurnParameters;
 use super::problem::Problem;
 use super::session_id::check_new_session;
-use super::sse::{EventId, EventReader, EventScope};
+use super::sse::{EventId, EventReader, EventScope, single_event};
 use super::turns::{RunningTurn, TurnOrigin};
 
 /// The longest idempotency key, in bytes.
@@ -288,7 +288,8 @@ pub(crate) async fn before_turn(
     let position = log.position(session).await?;
     // A message that was delivered before has its events in the log, or only its outcome.
     let first = log.first_after_entry(session, entry - 1).await?;
-    let is_logged = first.is_some() || position.has_begun() && position.settled < entry;
+    let has_own = first.is_some() && first != log.first_after_entry(session, entry).await?;
+    let is_logged = has_own || position.has_begun() && position.settled < entry;
     Ok(is_logged.then(|| {
         let after = first.map_or(turn.after.seq, |first| first - 1);
         EventId::of(position).at(after)
@@ -304,16 +305,20 @@ pub(crate) async fn respond(
 ) -> Result<Response, Problem> {
     if accepts_events(headers)
         && let Some(entry) = turn.entry
-        && let Some(after) = before_turn(api, session, &turn).await?
     {
-        let reader = EventReader::new(
-            api.turns.clone(),
-            session,
-            after,
-            EventScope::Turn(entry),
-            api.shutdown.clone(),
-        );
-        return Ok(reader.into_response());
+        if let Some(after) = before_turn(api, session, &turn).await? {
+            let reader = EventReader::new(
+                api.turns.clone(),
+                session,
+                after,
+                EventScope::Turn(entry),
+                api.shutdown.clone(),
+            );
+            return Ok(reader.into_response());
+        }
+        if let Some(text) = stored_event(&**api.store(), session, entry).await? {
+            return Ok(single_event(&text));
+        }
     }
     let entry = turn.entry;
     let Some(outcome) = api.outcome(turn).await else {

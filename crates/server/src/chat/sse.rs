@@ -363,6 +363,15 @@ pub(crate) fn named_event(session: &str, kind: &str, id: Option<EventId>, text: 
     format!("event: {kind}\ndata: {{\"session\":{session},{id}\"event\":{text}}}\n\n")
 }
 
+/// Returns a stream of one event, which has no id: no log contains it.
+pub(crate) fn single_event(text: &str) -> Response {
+    let mut bytes = padding().to_vec();
+    bytes.extend_from_slice(format!("event: {}\ndata: {text}\n\n", event_kind(text)).as_bytes());
+    let mut response = Response::new(Body::from(bytes));
+    set_stream_headers(response.headers_mut());
+    response
+}
+
 /// Returns a comment that clients ignore.
 pub(crate) fn padding() -> Bytes {
     let mut comment = vec![b' '; PADDING];

@@ -55,7 +55,9 @@ pub(super) async fn follow(
             let mut events = page.events.iter();
             events.next().is_some_and(|event| event.entry == id.entry)
         }
-        None => position.settled < id.entry,
+        None if position.has_begun() => position.settled < id.entry,
+        // Without a log, a turn that has ended gets no events any more.
+        None => stored.outcome.is_none(),
     };
     let reader = is_logged.then(|| {
         EventReader::new(
