@@ -12,9 +12,19 @@ use crate::terminal::print_error;
 /// Creates the MCP servers of a command.
 ///
 /// A server that a prompt declares is connected to at its first use. Connection failures are
-/// reported on standard error.
-pub(crate) fn servers(settings: &Settings, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
-    let notice: LogFn = Arc::new(|text| {
+/// reported on standard error. With `hides_sources` a report contains neither the address of a server,
+/// which the prompt names, nor what the server wrote.
+pub(crate) fn servers(
+    settings: &Settings,
+    network: Option<Arc<Fetcher>>,
+    hides_sources: bool,
+) -> Arc<McpServers> {
+    let notice: LogFn = Arc::new(move |text| {
+        let text = if hides_sources {
+            "an MCP server of a prompt failed; `logue mcp list FILE` shows the cause"
+        } else {
+            text
+        };
         print_error(&format!(
             "warning[E-MCP-SERVER-FAILED]: {}\n",
             escape_line(text)

@@ -2,10 +2,11 @@
 
 use logue_agent::{HostError, InvalidPrompt, PrepareError, TOOL_RESULT_REQUIRED};
 use logue_harness::ErrorBucket;
-use logue_source::{Diagnostic, Severity, SourceMap, escape_line, quote_words};
+use logue_source::quote_words;
 
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, ErrorReport, Exit};
+use crate::setup::failures::{PLACES_HELP, place_line};
 use crate::setup::model::provider_failure;
 use crate::terminal::report_style;
 
@@ -91,7 +92,9 @@ fn rendered_in(invalid: &InvalidPrompt) -> CliError {
         .map(|error| map.render(error, report_style()))
         .collect();
     let places = invalid.errors().iter();
-    let places: String = places.map(|error| place_line(&map, error)).collect();
+    let places: String = places
+        .map(|error| place_line(&map.place(error.primary.start), error))
+        .collect();
     let first = invalid.errors().first();
     let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());
     CliError {
@@ -102,23 +105,6 @@ fn rendered_in(invalid: &InvalidPrompt) -> CliError {
         help: first.map_or_else(Vec::new, |first| first.help.clone()),
         ..CliError::user(code, invalid.to_string())
     }
-}
-
-/// The remedy of a report without sources.
-const PLACES_HELP: &str = "  = help: `logue check FILE` shows the text\n";
-
-/// Returns the place and the code of a finding, without text of the prompt.
-pub(crate) fn place_line(map: &SourceMap<'_>, finding: &Diagnostic) -> String {
-    let kind = match finding.severity {
-        Severity::Error => "error",
-        _ => "warning",
-    };
-    let place = map.place(finding.primary.start);
-    format!(
-        "{kind}[{}]: {}\n",
-        finding.code.as_str(),
-        escape_line(&place)
-    )
 }
 
 impl From<CliError> for HostError {

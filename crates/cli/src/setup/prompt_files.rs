@@ -27,8 +27,9 @@ pub(crate) fn prompt_files(paths: &[PathBuf]) -> Vec<PathBuf> {
 fn is_prompt(path: &Path) -> bool {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("chatmd") => true,
+        // A prompt with bytes that are not UTF-8 is one with an error.
         Some("md") => fs::read(path).is_ok_and(|bytes| {
-            std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd)
+            Language::looks_like_chatmd(&String::from_utf8_lossy(&bytes))
                 && Language::detect(Some(path), &bytes) == Language::Chatmd
         }),
         _ => false,

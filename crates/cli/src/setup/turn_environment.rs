@@ -13,10 +13,10 @@ use logue_tools::ShellPolicy;
 
 use crate::arguments::{LimitArgs, ModelArgs, TrustArgs};
 use crate::exit::CliError;
+use crate::setup::failures::place_line;
 use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
-use crate::setup::prepare_failure::place_line;
 use crate::setup::settings::{RunSettings, Settings};
 use crate::setup::variables::environment_variable;
 use crate::setup::{mcp, network, requirements, variables};
@@ -54,7 +54,11 @@ impl TurnCommand<'_> {
         environment.roots.clone_from(&model_args.roots);
         environment.roots.extend_from_slice(&settings.tools.roots);
         environment.shell = settings.tools.shell.clone();
-        environment.servers = Some(mcp::servers(settings, network.clone()));
+        environment.servers = Some(mcp::servers(
+            settings,
+            network.clone(),
+            output.hides_sources(),
+        ));
         environment.network = network;
         environment.search = settings.search.clone().map(Arc::new);
         environment.permissions = permissions(self, flags, audit);
@@ -141,7 +145,7 @@ impl PrepareObserver for PrepareReports {
         let found = prompt.diagnostics.iter();
         for warning in found.filter(|found| found.severity == Severity::Warning) {
             if self.0.hides_sources() {
-                print_error(&place_line(&map, warning));
+                print_error(&place_line(&map.place(warning.primary.start), warning));
             } else {
                 print_error(&format!("{}\n", map.render(warning, report_style())));
             }

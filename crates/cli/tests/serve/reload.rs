@@ -311,3 +311,57 @@ fn a_server_starts_without_the_broken_prompts_of_a_directory() {
         assert!(stderr.contains("E-MD-UNCLOSED-TAG"), "{stderr}");
     }
 }
+
+/// A byte that is not UTF-8 hides no prompt, and the log of a server has no text of it.
+#[test]
+fn a_prompt_that_is_not_text_is_broken_and_not_quoted() {
+    let model = answering();
+    let folder = folder(&[("agents/a.md", ""), ("agents/b.md", &*prompt("other"))]);
+    let broken = b"<config model=\"m\"/>\n<system>\nsecret words \xff\n</system>\n";
+    let file = folder.path().join("agents/a.md");
+    fs::write(&file, broken).unwrap();
+    let served = serve(folder.path(), &model);
+    assert_eq!(agent(&served, "a")["state"], "broken");
+    assert_eq!(send(&served, "s1", "a").status, 503);
+    let reported = |count: usize| {
+        wait_until(
+            || format!("not reported: {}", served.said()),
+            || served.said().matches("E-SOURCE-NOT-UTF8").count() == count,
+        );
+        assert!(!served.said().contains("secret words"), "{}", served.said());
+    };
+    reported(1);
+    assert!(served.said().contains("a.md:3:14"), "{}", served.said());
+    replace(&file, &prompt("one"));
+    wait_for_state(&served, "a", "ready");
+    fs::write(&file, broken).unwrap();
+    wait_for_state(&served, "a", "outdated");
+    reported(2);
+    let served = Served::start_with(
+        command(folder.path(), &model),
+        &["agents", "--debug-view", "--permission", "work=allow"],
+    );
+    assert!(served.said().contains("secret words"), "{}", served.said());
+}
+
+#[test]
+fn the_log_names_no_server_of_a_prompt() {
+    let model = answering();
+    let failing =
+        prompt("one") + "<tool mcp_server=\"stdio:sh -c 'echo secret-words >&2; exit 1'\"/>\n";
+    let folder = folder(&[("agents/a.md", &*failing)]);
+    let start = |arguments: &[&str]| {
+        let arguments = [&["agents", "--permission", "*=allow"], arguments].concat();
+        let served = Served::start_with(command(folder.path(), &model), &arguments);
+        send(&served, "s1", "a");
+        wait_until(
+            || format!("not reported: {}", served.said()),
+            || served.said().contains("E-MCP-SERVER-FAILED"),
+        );
+        served.said()
+    };
+    let said = start(&[]);
+    assert!(!said.contains("secret-words"), "{said}");
+    let said = start(&["--debug-view"]);
+    assert!(said.contains("secret-words"), "{said}");
+}

@@ -291,7 +291,7 @@ impl ServedAgents {
         };
         let agent = self.agent(session, known, version.as_ref(), named.is_some())?;
         let agent = limited(agent, parameters);
-        let output = Arc::new(Output::silent());
+        let output = Arc::new(Output::of_turn(self.hides_sources()));
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
@@ -327,7 +327,7 @@ impl ServedAgents {
         let version = self.catalog.version(name)?;
         let agent = self.agent(session, None, Some(&version), true)?;
         let agent = limited(agent, parameters);
-        let output = Arc::new(Output::silent());
+        let output = Arc::new(Output::of_turn(self.hides_sources()));
         let mut command = self.command(&output);
         command.approvals = Approvals::Never;
         let chat = agent.chat(store, session, &command).await?;
@@ -356,7 +356,7 @@ impl ServedAgents {
         let version = self.version_of(known.as_ref())?;
         let agent = self.agent(session, known.as_ref(), version.as_ref(), false)?;
         let agent = agent.resuming(flag, record.as_ref());
-        let output = Arc::new(Output::silent());
+        let output = Arc::new(Output::of_turn(self.hides_sources()));
         let mut command = self.command(&output);
         command.settings = &settings;
         let chat = agent

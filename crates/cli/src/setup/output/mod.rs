@@ -171,10 +171,11 @@ impl Output {
     }
 
     /// Creates the output of a server's turns, without print and questions.
-    pub(crate) fn silent() -> Self {
+    pub(crate) fn of_turn(hides_sources: bool) -> Self {
         Self {
             form: OutputForm::Silent,
             animated: false,
+            hides_sources,
             ..Self::new(false)
         }
     }
