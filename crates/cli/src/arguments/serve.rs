@@ -40,7 +40,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
 
-    /// Serve requests to this host name, besides localhost
+    /// Serve requests to this host name, besides localhost; a token is required
     #[arg(long = "host-name", value_name = "NAME")]
     pub(crate) host_names: Vec<String>,
 

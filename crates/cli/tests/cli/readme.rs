@@ -135,6 +135,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("postgres-operations.md", "removes sessions"),
     ("postgres-operations.md", "needs the database"),
     ("serve-operations.md", "needs the database"),
+    ("serve-operations.md", "needs systemd and root"),
     ("serve-page.md", "serves until it is ended"),
     ("serve.md", "serves until it is ended"),
     ("sessions.md", "needs an earlier store"),

@@ -31,6 +31,7 @@ fn a_token_permits_its_scopes_only() {
         &["sender", "--scope", "read,send", "--agent", "agent"],
     );
     let approver = token(folder.path(), &["approver", "--scope", "approve"]);
+    let whole = token(folder.path(), &["whole", "--scope", "read,send"]);
     let served = Served::start(folder.path(), &["agent.md", "other.md"]);
     let message = json!({"message": "go", "agent": "agent"}).to_string();
     let other = json!({"message": "go", "agent": "other"}).to_string();
@@ -41,6 +42,7 @@ fn a_token_permits_its_scopes_only() {
         ("POST", send, &approver, &message, 403),
         ("POST", send, &sender, &message, 200),
         ("POST", "/v1/sessions/s2/send", &sender, &other, 404),
+        ("POST", "/v1/sessions/s2/send", &whole, &other, 200),
         ("GET", list, &reader, &String::new(), 200),
         ("GET", list, &approver, &String::new(), 403),
         ("POST", signal, &sender, &decision, 403),
@@ -49,6 +51,18 @@ fn a_token_permits_its_scopes_only() {
     for (method, path, token, body, expected) in cases {
         let found = status(&served, method, path, token, body);
         assert_eq!(found, expected, "{method} {path} {body}");
+    }
+    // Metrics have labels of the agents of the token only.
+    for (token, agents) in [
+        (&whole, ["agent", "other"].as_slice()),
+        (&sender, &["agent"]),
+    ] {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str())];
+        let text = served.request("GET", "/metrics", &headers, "").text;
+        let named = ["agent", "other"].into_iter();
+        let named = named.filter(|name| text.contains(&format!("agent=\"{name}\"")));
+        assert_eq!(named.collect::<Vec<_>>(), agents, "{text}");
     }
     // With tokens, a client without one is refused on loopback, too.
     assert_eq!(served.get(list).status, 401);
@@ -62,13 +76,13 @@ fn a_token_permits_its_scopes_only() {
     let stored =
         std::fs::read_to_string(folder.path().join(".local/state/logue/serve-tokens.json"));
     let stored = stored.unwrap();
-    for secret in [&reader, &sender, &approver] {
+    for secret in [&reader, &sender, &approver, &whole] {
         assert!(!stored.contains(secret.as_str()), "{stored}");
     }
     let listed = run(folder.path(), ["serve", "token", "list"]);
     assert_eq!(
         listed.stdout,
-        "reader  read\nsender  read,send\napprover  approve\n"
+        "reader  read\nsender  read,send\napprover  approve\nwhole  read,send\n"
     );
     let revoked = run(folder.path(), ["serve", "token", "revoke", "reader"]);
     assert_eq!(revoked.status, 0, "{}", revoked.stderr);
@@ -112,14 +126,15 @@ fn a_page_of_another_origin_is_refused() {
 #[test]
 fn an_address_of_the_network_requires_a_token() {
     let folder = folder(&[("agent.md", AGENT)]);
-    let serve = ["serve", "agent.md", "--listen", "0.0.0.0:0"];
-    let ran = run(folder.path(), serve);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("logue serve token create"),
-        "{}",
-        ran.stderr
-    );
+    let network = ["--listen", "0.0.0.0:0"];
+    // The clients of a proxy are on this machine for the server.
+    let proxy = ["--host-name", "chat.example.org"];
+    for flag in [network, proxy] {
+        let ran = run(folder.path(), [&["serve", "agent.md"][..], &flag].concat());
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let help = "logue serve token create";
+        assert!(ran.stderr.contains(help), "{}", ran.stderr);
+    }
 }
 
 #[test]

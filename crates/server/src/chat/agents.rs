@@ -78,5 +78,30 @@ pub(crate) async fn metrics(
 ) -> Result<impl IntoResponse, Problem> {
     require(&caller, TokenScope::Read)?;
     let text = api.turns.metrics().await;
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
+    let lines = text.split_inclusive('\n');
+    let own = lines.filter(|line| agent_of(line).is_none_or(|agent| caller.may_use(&agent)));
+    let own: String = own.collect();
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], own))
+}
+
+/// Returns the agent that a line of metrics names in its labels.
+fn agent_of(line: &str) -> Option<String> {
+    const LABEL: &str = "agent=\"";
+    let labels = line.split_once('{')?.1;
+    let (before, rest) = labels.split_once(LABEL)?;
+    if !(before.is_empty() || before.ends_with(',')) {
+        return None;
+    }
+    let mut name = String::new();
+    let mut characters = rest.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(name),
+            '\\' => match characters.next()? {
+                'n' => name.push('\n'),
+                character => name.push(character),
+            },
+            character => name.push(character),
+        }
+    }
 }

@@ -129,16 +129,21 @@ fn print_address(listener: &TcpListener, prefix: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Refuses an address of the network without a token.
+/// Refuses an address or a name of the network without a token.
+///
+/// A name is for clients of a proxy, whose requests come from this machine.
 fn check_address(arguments: &ServeArgs, tokens: &TokenFile) -> Result<(), CliError> {
     tokens.load()?;
-    if arguments.listen.ip().is_loopback() || !tokens.tokens().is_empty() {
+    let address = arguments.listen.to_string();
+    let is_local = arguments.listen.ip().is_loopback();
+    let reached = match arguments.host_names.first() {
+        _ if !is_local => Some(&address),
+        named => named,
+    };
+    let Some(reached) = reached.filter(|_| tokens.tokens().is_empty()) else {
         return Ok(());
-    }
-    let message = format!(
-        "{} is reached from other machines and requires a token",
-        arguments.listen
-    );
+    };
+    let message = format!("{reached} is reached from other machines and requires a token");
     Err(CliError::new(Exit::Usage, "usage", message)
         .with_help("create one: logue serve token create NAME --scope read,send"))
 }
