@@ -212,6 +212,7 @@ impl Store for Shards {
         entry_with_key(key: &'a str) -> Option<InboxEntry>, Reads;
         inbox() -> Vec<InboxEntry>, Reads;
         request_cancel(mode: CancelMode) -> bool, Flushes;
+        request_cancel_of(entry: u64, mode: CancelMode) -> bool, Flushes;
         acquire(owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult, Lazy;
         take_over(owner: &'a str, gone: (&'a str, Timestamp), now: Timestamp, ttl: Duration)
             -> LeaseResult, Lazy;

@@ -7,6 +7,7 @@ use testkit::{Delivery, Gate, ModelServer, Reply, text_delta};
 
 use crate::client::{Event, Served};
 use crate::program::{folder, logue, run};
+use crate::waiting::wait_until;
 
 const AGENT: &str = "<config model=\"m\"/>\n";
 
@@ -170,4 +171,46 @@ fn a_cancelled_run_has_its_text_once() {
         .map(|event| event.data["delta"].as_str().unwrap())
         .collect();
     assert_eq!(texts, "begun ");
+}
+
+#[test]
+fn a_response_that_waits_is_cancelled_without_a_request() {
+    let gate = Gate::new();
+    let pieces = vec![text_delta("begun "), text_delta("more")];
+    let replies = vec![
+        Reply::Gated(pieces, gate.clone()),
+        Reply::Answer(testkit::Answer::text("third")),
+    ];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("agent.md", AGENT)]);
+    let served = serve(folder.path(), &model);
+    let conversation = served.post("/v1/conversations", &json!({})).json();
+    let begin = |text: &str| {
+        let body = json!({"model": "agent", "input": text, "background": true,
+            "conversation": conversation["id"]});
+        let begun = served.post("/v1/responses", &body).json();
+        format!("/v1/responses/{}", begun["id"].as_str().unwrap())
+    };
+    let status_is = |path: &str, status: &str| {
+        wait_until(
+            || format!("not {status}: {}", served.get(path).text),
+            || served.get(path).json()["status"] == status,
+        );
+    };
+    let first = begin("one");
+    wait_until(|| "no request".to_owned(), || model.received().len() == 1);
+    let second = begin("two");
+    let third = begin("three");
+    let cancelled = served.post(&format!("{second}/cancel"), &json!({}));
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    assert_eq!(cancelled.json()["status"], "queued", "{cancelled:?}");
+    gate.open();
+    gate.open();
+    status_is(&first, "completed");
+    status_is(&third, "completed");
+    status_is(&second, "cancelled");
+    let received = model.received();
+    assert_eq!(received.len(), 2);
+    let last = received[1].body["messages"].to_string();
+    assert!(last.contains("three"), "{last}");
 }

@@ -178,6 +178,7 @@ layer! {
     entry_with_key(session: &'a str, key: &'a str) -> Option<InboxEntry>;
     inbox(session: &'a str) -> Vec<InboxEntry>;
     request_cancel(session: &'a str, mode: CancelMode) -> bool;
+    request_cancel_of(session: &'a str, entry: u64, mode: CancelMode) -> bool;
     acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;
     take_over(
         session: &'a str,

@@ -167,6 +167,16 @@ pub trait Store: Send + Sync {
     /// Nothing happens, and `false` is returned, if none runs.
     fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool>;
 
+    /// Asks that one entry ends, also if it waits: then it ends when it is claimed, before anything runs.
+    ///
+    /// Nothing happens, and `false` is returned, if it is settled or missing.
+    fn request_cancel_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+        mode: CancelMode,
+    ) -> StoreResult<'a, bool>;
+
     /// Takes a free session for `owner` until `now + ttl`.
     ///
     /// A session is free if it has no lease or its lease is over. The epoch is higher than every

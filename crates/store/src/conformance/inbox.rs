@@ -293,6 +293,41 @@ pub(super) async fn only_created_at_is_refused_in_another_session(store: SharedS
     same("how many wait", store.inbox("s").await?.len(), 1)
 }
 
+pub(super) async fn a_waiting_entry_is_cancelled_when_it_is_claimed(store: SharedStore) -> Checked {
+    let ask = |entry| store.request_cancel_of("s", entry, CancelMode::Interrupt);
+    same("in a missing session", ask(1).await?, false)?;
+    for text in ["one", "two", "three"] {
+        store.enqueue("s", entry(text)).await?;
+    }
+    same("a waiting entry", ask(2).await?, true)?;
+    same("a missing entry", ask(4).await?, false)?;
+    let lease = lease(&*store, "s").await?;
+    let first = claim_next(&*store, &lease, "i1").await?;
+    same("of the first entry", first.cancel, None)?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("asked of the running entry", asked, None)?;
+    store
+        .commit(&lease, done("i1", 0, vec![user_message("one")]))
+        .await?;
+    same("a settled entry", ask(1).await?, false)?;
+    let second = claim_next(&*store, &lease, "i2").await?;
+    same(
+        "of the second entry",
+        second.cancel,
+        Some(CancelMode::Interrupt),
+    )?;
+    store
+        .commit(&lease, done("i2", 1, vec![user_message("two")]))
+        .await?;
+    let third = claim_next(&*store, &lease, "i3").await?;
+    same("of the third entry", third.cancel, None)?;
+    same("the running entry", ask(3).await?, true)?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("asked at last", asked, Some(CancelMode::Interrupt))?;
+    sound(&*store).await?;
+    Ok(())
+}
+
 pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) -> Checked {
     let ask = |mode| store.request_cancel("s", mode);
     same(

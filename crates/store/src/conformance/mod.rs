@@ -130,6 +130,7 @@ pub const fn cases() -> &'static [ConformanceCase] {
         suspension::a_failed_resume_may_keep_its_suspension,
         inbox::a_key_is_of_its_session,
         inbox::only_created_at_is_refused_in_another_session,
+        inbox::a_waiting_entry_is_cancelled_when_it_is_claimed,
         inbox::only_if_idle_is_refused_while_another_waits_or_runs,
         inbox::only_after_is_refused_when_the_session_has_continued,
         inbox::cancel_reaches_the_running_entry_only,

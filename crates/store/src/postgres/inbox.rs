@@ -159,6 +159,24 @@ pub(super) fn request_cancel(session: &str, asked: CancelMode) -> Call {
         .maybe_small(Some(mode(asked)))
 }
 
+/// Returns a row if the entry is not settled.
+///
+/// The row of the session is locked first, and that of the entry is read again after it.
+pub(super) fn request_cancel_of(session: &str, entry: u64, asked: CancelMode) -> Call {
+    Call::new(
+        "SELECT CASE WHEN logue.check_here(s)::text IS NOT NULL THEN logue.put(ROW(e.pos, e.accepted_at,
+             e.at, e.replies_from, e.replies_to, e.claimed, e.sum, e.kind, $3, e.resumes, e.key,
+             e.digest, e.invocation, e.continues, e.work, e.body)::logue.entry)::text END AS asked
+         FROM logue.locked($1) AS s, LATERAL (
+             SELECT * FROM logue.entry WHERE pos = (s.sid << 32) + $2
+                 AND $2 > s.cursor AND $2 <= s.entries FOR UPDATE) AS e",
+    )
+    .step()
+    .bytes(session.as_bytes().to_vec())
+    .number(position(entry))
+    .maybe_small(Some(mode(asked)))
+}
+
 pub(super) fn claim_next(lease: &Lease, invocation_id: &str) -> Call {
     Call::new("SELECT * FROM logue.claim_next($1, $2, $3, $4, $5)")
         .step()

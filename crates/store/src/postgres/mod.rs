@@ -265,6 +265,16 @@ impl Store for PostgresStore {
         self.one(Ok(call), |row| get(row, "asked"))
     }
 
+    fn request_cancel_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+        mode: CancelMode,
+    ) -> StoreResult<'a, bool> {
+        let call = inbox::request_cancel_of(session, entry, mode);
+        self.all(Ok(call), |rows| Ok(!rows.is_empty()))
+    }
+
     fn acquire<'a>(
         &'a self,
         session: &'a str,

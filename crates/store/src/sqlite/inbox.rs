@@ -144,6 +144,26 @@ pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> SqliteRes
     Ok(entry)
 }
 
+pub(super) fn request_cancel_of(
+    conn: &Connection,
+    session: &str,
+    entry: u64,
+    mode: CancelMode,
+) -> SqliteResult<bool> {
+    let Some(head) = session::find(conn, session)? else {
+        return Ok(false);
+    };
+    head.location().check(session)?;
+    if entry <= head.cursor || entry > head.entries {
+        return Ok(false);
+    }
+    let place = head.range.at(entry)?;
+    conn.prepare_cached("UPDATE entry SET cancel = ?2 WHERE pos = ?1")?
+        .execute(params![place, Mode(mode)])?;
+    seal::seal_entry(conn, place)?;
+    Ok(true)
+}
+
 pub(super) fn request_cancel(
     conn: &Connection,
     session: &str,

@@ -274,6 +274,16 @@ impl Store for SqliteStore {
         self.write(move |conn| inbox::request_cancel(conn, &session, mode))
     }
 
+    fn request_cancel_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+        mode: CancelMode,
+    ) -> StoreResult<'a, bool> {
+        let session = session.to_owned();
+        self.write(move |conn| inbox::request_cancel_of(conn, &session, entry, mode))
+    }
+
     fn acquire<'a>(
         &'a self,
         session: &'a str,

@@ -138,6 +138,21 @@ impl Store for MemoryStore {
         })
     }
 
+    fn request_cancel_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+        mode: CancelMode,
+    ) -> StoreResult<'a, bool> {
+        self.with(move |data| {
+            let Some(kept) = data.sessions.get_mut(session) else {
+                return Ok(false);
+            };
+            kept.location().check(session)?;
+            Ok(kept.cancel_entry(entry, mode))
+        })
+    }
+
     fn acquire<'a>(
         &'a self,
         session: &'a str,

@@ -185,6 +185,15 @@ impl Session {
         runs
     }
 
+    /// Asks that an entry ends; whether it is not settled.
+    pub(super) fn cancel_entry(&mut self, number: u64, mode: CancelMode) -> bool {
+        if number <= self.cursor() {
+            return false;
+        }
+        let entry = self.entry_mut(number);
+        entry.map(|entry| entry.cancel = Some(mode)).is_some()
+    }
+
     /// Returns the other owner of the session, and the end of its lease.
     pub(super) fn holder_beside(
         &self,

@@ -417,24 +417,19 @@ async fn cancel(
     let until = tokio::time::Instant::now() + PATIENCE;
     let mut is_requested = false;
     while stored.outcome.is_none() && tokio::time::Instant::now() < until {
-        // Only the entry that runs can be cancelled.
-        if stored.state == EntryState::Running && !is_requested {
+        // One that waits for an earlier response ends without a request to the model.
+        if !is_requested {
+            let (session, mode) = (&found.session, CancelMode::Interrupt);
             let store = api.store();
-            is_requested = store
-                .request_cancel(&found.session, CancelMode::Interrupt)
-                .await?;
+            is_requested = store.request_cancel_of(session, found.entry, mode).await?;
+        }
+        if is_requested && stored.state == EntryState::Waiting {
+            break;
         }
         // Outcomes of other processes do not wake this one at once.
         let change = tokio::time::timeout(Duration::from_millis(200), changes.changed());
         drop(change.await);
         stored = read(&api, &caller, &id).await?.1;
-    }
-    if stored.outcome.is_none() && !is_requested {
-        let detail = format!("response `{id}` waits for an earlier one");
-        let problem = Problem::new(StatusCode::CONFLICT, "session_busy", detail);
-        return Err(problem
-            .with_help("cancel the earlier response first")
-            .into());
     }
     Ok(Json(stored.to_json(&api).await?).into_response())
 }
