@@ -76,8 +76,11 @@ pub(super) struct Reserved {
 /// Reserves the place of a request.
 ///
 /// # Errors
-/// Returns a problem if too many requests run, or too many of the client.
+/// Returns a problem if the gateway ends, or too many requests run, or too many of the client.
 pub(super) fn reserve(gateway: &Gateway, caller: &Caller) -> Result<Reserved, Problem> {
+    if *gateway.shutdown.borrow() {
+        return Err(Problem::server_draining());
+    }
     let turn = gateway.limits.permit(caller, &gateway.model)?;
     let place = Arc::clone(&gateway.free).try_acquire_owned().map_err(|_| {
         let mut problem = Problem::new(

@@ -11,7 +11,7 @@ use logue_harness::Clock;
 use logue_model::{Provider, StructuredProvider};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::limits::GatewayOptions;
 use super::metrics::GatewayMetrics;
@@ -69,6 +69,7 @@ impl GatewayServer {
 
     /// Serves clients until `end` completes, and then until running requests have ended.
     ///
+    /// After `end`, connections are still accepted, and requests to the model are refused.
     /// Requests that have not ended after [`ChatServerOptions::drain`](crate::ChatServerOptions::drain)
     /// are answered with `server_ends`.
     ///
@@ -97,6 +98,7 @@ impl GatewayServer {
             shutdown,
             cut,
         };
+        let running = Arc::clone(&gateway.free);
         let registry = Arc::clone(gateway.metrics.registry());
         let body = BodyLimits {
             bytes: limits.max_body_bytes,
@@ -114,10 +116,18 @@ impl GatewayServer {
             () = open.accept(&listener, &router) => {}
             () = end => {}
         }
-        drop(listener);
+        // Load balancers may connect to see the condition until running requests have ended.
         ends.send_replace(true);
-        let mut closed = pin!(open.close(limits.drain + AFTER_DRAIN));
-        let is_closed = timeout(limits.drain, closed.as_mut()).await.is_ok();
+        let drained = Instant::now() + limits.drain;
+        let places = u32::try_from(self.options.max_requests).unwrap_or(u32::MAX);
+        tokio::select! {
+            _ = timeout_at(drained, running.acquire_many(places)) => {}
+            () = open.accept(&listener, &router) => {}
+        }
+        drop(listener);
+        let rest = drained.saturating_duration_since(Instant::now());
+        let mut closed = pin!(open.close(rest + AFTER_DRAIN));
+        let is_closed = timeout_at(drained, closed.as_mut()).await.is_ok();
         if !is_closed {
             cuts.send_replace(true);
             closed.await;

@@ -1,14 +1,13 @@
 //! Answers of Chat Completions with calls and reasoning, whole and as a stream.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures_util::stream;
 use logue_model::{TokenLogprob, Usage};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::exchange::{AnswerEnd, AnswerParts, Part, SEPARATOR};
 use super::logprobs::tokens_json;
@@ -16,10 +15,8 @@ use super::problem::ends;
 use super::request::ReasoningField;
 use crate::chat::completions::error_json;
 use crate::chat::problem::Problem;
-use crate::chat::sse::{padding, set_stream_headers};
+use crate::chat::sse::{PING, padding, set_stream_headers};
 
-/// The longest silence of a stream.
-const PING: Duration = Duration::from_secs(8);
 /// The length of a piece of arguments, in bytes.
 const PIECE: usize = 512;
 
@@ -173,10 +170,12 @@ impl ChunkWriter {
             bytes.extend(data(&self.answer.chunk(&first, None)).bytes());
             return Some(bytes.into());
         }
+        // Parts without bytes, such as hidden reasoning, do not defer the comment.
+        let silent_until = Instant::now() + PING;
         loop {
             let part = match self.first.take() {
                 Some(first) => Some(first),
-                None => match timeout(PING, self.parts.recv()).await {
+                None => match timeout_at(silent_until, self.parts.recv()).await {
                     Ok(part) => part,
                     Err(_) => return Some(padding()),
                 },

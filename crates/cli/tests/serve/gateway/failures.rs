@@ -241,3 +241,46 @@ fn requests_that_outlast_the_drain_get_an_end() {
     }
     assert_eq!(served.child.wait().unwrap().code(), Some(143));
 }
+
+#[test]
+fn a_gateway_that_ends_is_not_ready_and_ends_its_streams() {
+    let gate = Gate::new();
+    let bytes = emitted(DONE).stream();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let pieces = vec![first.to_vec(), second.to_vec()];
+    let model = ModelServer::start(vec![Reply::Gated(pieces, gate.clone())], Delivery::Whole);
+    let model = model.unwrap();
+    let folder = folder(&[]);
+    let mut served = gateway(folder.path(), &model.base_url(), &[]);
+    let request = body(&json!([user("go")]), &json!({"stream": true}));
+    let mut stream = served.events("POST", PATH, None, &request.to_string());
+    stream.next().unwrap();
+    let id = i32::try_from(served.child.id()).unwrap();
+    kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+    // New connections are answered.
+    wait_until(
+        || "the gateway is ready".to_owned(),
+        || served.get("/readyz").status == 503,
+    );
+    assert_eq!(served.get("/healthz").status, 200);
+    for (path, more) in [(PATH, "messages"), ("/v1/responses", "input")] {
+        let mut request = json!({"model": super::MODEL});
+        request[more] = json!([user("go")]);
+        let refused = served.post(path, &request);
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert_eq!(refused.json()["error"]["code"], "server_draining");
+        assert!(refused.head.contains("retry-after: 1\r\n"), "{refused:?}");
+    }
+    gate.open();
+    let mut text = String::new();
+    loop {
+        let choice = stream.next().unwrap().data["choices"][0].clone();
+        text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        if choice["finish_reason"] == "stop" {
+            break;
+        }
+    }
+    assert_eq!(text, "done");
+    assert_eq!(served.child.wait().unwrap().code(), Some(143));
+    assert_eq!(model.received().len(), 1);
+}

@@ -1,7 +1,6 @@
 //! Answers of Chat Completions, whole and as a stream.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -13,7 +12,7 @@ use logue_message::{ChatMessage, Role};
 use logue_model::FinishReason;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
 use super::error::error_json;
@@ -24,11 +23,8 @@ use crate::chat::limits::TurnPermit;
 use crate::chat::measure::TurnMeter;
 use crate::chat::parameters::TurnParameters;
 use crate::chat::problem::Problem;
-use crate::chat::sse::{padding, set_stream_headers};
+use crate::chat::sse::{PING, padding, set_stream_headers};
 use crate::chat::visible::visible_message;
-
-/// The longest silence of a stream.
-const PING: Duration = Duration::from_secs(8);
 
 /// An answer as it arrives.
 pub(crate) struct AnswerStream {
@@ -260,8 +256,10 @@ impl ChunkWriter {
             bytes.extend(data(&first).bytes());
             return Some(bytes.into());
         }
+        // Parts without bytes, such as complete answers with calls, do not defer the comment.
+        let silent_until = Instant::now() + PING;
         loop {
-            let Ok(part) = timeout(PING, self.parts.recv()).await else {
+            let Ok(part) = timeout_at(silent_until, self.parts.recv()).await else {
                 return Some(padding());
             };
             match part {

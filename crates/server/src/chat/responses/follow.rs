@@ -2,23 +2,19 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::ids::ResponseId;
 use super::stored::{ResponseEnd, StoredResponse};
 use super::stream::ResponseEvents;
 use crate::chat::api::Api;
 use crate::chat::problem::Problem;
-use crate::chat::sse::{EventId, EventReader, EventScope, padding, set_stream_headers};
-
-/// The longest silence of a stream.
-const PING: Duration = Duration::from_secs(8);
+use crate::chat::sse::{EventId, EventReader, EventScope, PING, padding, set_stream_headers};
 
 /// A reader of the events of a stored response.
 struct Follower {
@@ -94,6 +90,8 @@ fn into_response(follower: Follower) -> Response {
 
 impl Follower {
     async fn next(&mut self) -> Option<Bytes> {
+        // Events of the turn that the response does not have do not defer the comment.
+        let silent_until = Instant::now() + PING;
         loop {
             if let Some(bytes) = self.pending.pop_front() {
                 return Some(bytes);
@@ -103,7 +101,7 @@ impl Follower {
             }
             match &mut self.reader {
                 None => self.end().await?,
-                Some(reader) => match timeout(PING, reader.next_texts()).await {
+                Some(reader) => match timeout_at(silent_until, reader.next_texts()).await {
                     Err(_) => return Some(padding()),
                     Ok(None) => {
                         self.has_ended = true;
@@ -165,14 +163,18 @@ pub(super) fn stream_of(
     let (sender, mut chunks) = tokio::sync::mpsc::channel::<Bytes>(64);
     tokio::spawn(async move {
         let mut bytes = vec![padding()];
+        let mut silent_until = Instant::now();
         loop {
             bytes.extend(events.take().iter().map(data));
+            if !bytes.is_empty() {
+                silent_until = Instant::now() + PING;
+            }
             for chunk in bytes.drain(..) {
                 if sender.send(chunk).await.is_err() {
                     return;
                 }
             }
-            match timeout(PING, turn.recv()).await {
+            match timeout_at(silent_until, turn.recv()).await {
                 Err(_) => bytes.push(padding()),
                 Ok(None) => return,
                 Ok(Some(TurnPart::Event(event))) => events.event(&event),

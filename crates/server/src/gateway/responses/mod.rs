@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::stream;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use self::events::ResponseWriter;
 use self::request::ResponseRequest;
@@ -29,12 +29,10 @@ use crate::chat::completions::OpenAiError;
 use crate::chat::kept_answers::KeyName;
 use crate::chat::problem::Problem;
 use crate::chat::request_digest::RequestDigest;
-use crate::chat::sse::{padding, set_stream_headers};
+use crate::chat::sse::{PING, padding, set_stream_headers};
 
 /// The time in which an upstream error decides the status of a stream.
 const FIRST_PART: Duration = Duration::from_millis(150);
-/// The longest silence of a stream.
-const PING: Duration = Duration::from_secs(8);
 
 /// `POST /v1/responses`
 pub(super) async fn create(
@@ -103,10 +101,12 @@ fn streamed(writer: ResponseWriter, first: Option<Part>, parts: AnswerParts) -> 
             if writer.has_ended() {
                 return None;
             }
+            // Parts without events, such as hidden reasoning, do not defer the comment.
+            let silent_until = Instant::now() + PING;
             let bytes = loop {
                 let part = match first.take() {
                     Some(part) => Some(part),
-                    None => match timeout(PING, parts.recv()).await {
+                    None => match timeout_at(silent_until, parts.recv()).await {
                         Ok(part) => part,
                         Err(_) => break padding(),
                     },
