@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use testkit::{Delivery, Gate, ModelServer, Reply, text_delta};
+use testkit::{Delivery, Gate, ModelServer, Reply, end_of_stream, text_delta};
 
 use crate::client::{Event, Served};
 use crate::program::{folder, logue, run};
@@ -176,7 +176,7 @@ fn a_cancelled_run_has_its_text_once() {
 #[test]
 fn a_response_that_waits_is_cancelled_without_a_request() {
     let gate = Gate::new();
-    let pieces = vec![text_delta("begun "), text_delta("more")];
+    let pieces = vec![text_delta("begun"), end_of_stream()];
     let replies = vec![
         Reply::Gated(pieces, gate.clone()),
         Reply::Answer(testkit::Answer::text("third")),

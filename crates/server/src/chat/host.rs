@@ -78,7 +78,7 @@ pub struct SessionChat {
     pub agent: String,
     /// Whether the session had no agent before this chat.
     pub begins: bool,
-    /// The time of creation of the session from which the chat was prepared, if it existed.
+    /// The time of creation of its session, if that existed.
     pub created_at: Option<Timestamp>,
     /// Stops the turn of the chat at the end of the program.
     pub stop: TurnStop,

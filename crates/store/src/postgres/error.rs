@@ -14,7 +14,7 @@ const ELSEWHERE: &str = "LG001";
 const PASSWORD: &str =
     "write it into the address, `PGPASSWORD` or `~/.pgpass`, which only its owner may read";
 
-/// The error of the client library if it was to find a primary in a list of hosts.
+/// The library's error for a list of hosts without a primary.
 const NO_WRITES: &str = "database does not allow writes";
 
 /// A statement that did not succeed.

@@ -13,7 +13,7 @@ use super::error::damaged;
 use super::lease::refusal;
 use crate::encoding::{parsed, stored_work, written};
 
-/// The call of the function with its session and the flag for a repetition, the last parameter.
+/// Calls the function with its session and the flag for a repetition.
 macro_rules! enqueuing {
     ($session:literal, $is_again:literal) => {
         concat!(
