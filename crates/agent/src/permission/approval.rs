@@ -44,6 +44,8 @@ const TIMEOUT: &str = "timeout_seconds";
 /// The name on the message that lists pending calls. It is shown to people and never sent to a
 /// model.
 const SPEAKER: &str = "logue-approval";
+/// The maximum number of bytes of a note about an approved call.
+const NOTE_BYTES: usize = 4_096;
 /// The maximum number of characters of a call's arguments that are shown.
 const ARGUMENTS: usize = 200;
 
@@ -142,6 +144,29 @@ impl PendingCall {
             Some(edited) => edited.applied(&self.call),
             None => self.call.clone(),
         }
+    }
+
+    /// Returns the sentence for the model with the note of an approval.
+    ///
+    /// The note is a JSON string, so that its end is certain.
+    pub(crate) fn approval_notice(&self, signal: &ApprovalSignal<'_>) -> Option<String> {
+        let is_signalled = self.decision.permission == Permission::Ask
+            && signal.decision(&self.call.id) == Some(Decision::Approve);
+        let is_terminal = self.decision.permission == Permission::Allow
+            && matches!(self.decision.by, DecisionSource::Terminal { .. });
+        let note = match (is_signalled, is_terminal) {
+            (true, _) => signal.note,
+            (_, true) => &self.note,
+            _ => return None,
+        };
+        if note.trim().is_empty() {
+            return None;
+        }
+        let end = note.floor_char_boundary(NOTE_BYTES);
+        let kept = note.get(..end).unwrap_or_default();
+        let more = if end < note.len() { "…" } else { "" };
+        let quoted = json!(format!("{kept}{more}"));
+        Some(format!("A person approved this call and said: {quoted}"))
     }
 
     /// Returns whether the call may run, or the result that the model receives instead.

@@ -518,7 +518,7 @@ impl Shared {
                 ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
             let call = Arc::new(call.clone());
-            let result = Arc::new(self.result_message(gated, &call, &outcome));
+            let result = Arc::new(self.result_message((gated, &signal), &call, &outcome));
             let text = result.text();
             let diagnostic = outcome.diagnostic.clone();
             let has_cause = diagnostic.is_some();
@@ -581,15 +581,18 @@ impl Shared {
             .await
     }
 
-    /// Returns the message of a result: its text and its images.
+    /// Returns the message of a result: notices of the person who approved it, its text and its images.
     fn result_message(
         &self,
-        gated: &PendingCall,
+        (gated, signal): (&PendingCall, &ApprovalSignal<'_>),
         call: &ToolCall,
         outcome: &ToolResult,
     ) -> ChatMessage {
-        let notice = gated.edited.as_ref();
-        let notice = notice.map(|edited| edited.notice(call.kind));
+        let edited = gated.edited.as_ref();
+        let edited = edited.map(|edited| edited.notice(call.kind));
+        let said = gated.approval_notice(signal);
+        let notices: Vec<String> = edited.into_iter().chain(said).collect();
+        let notice = (!notices.is_empty()).then(|| notices.join("\n"));
         let routing = &self.assistant.routing;
         let text = routing.model_text(outcome, notice.as_deref());
         let text = self.redaction.result(text, routing.envelope);

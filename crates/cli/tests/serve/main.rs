@@ -4,6 +4,7 @@
 
 mod access;
 mod ag_ui;
+mod approval_notes;
 mod browser;
 mod cancelled;
 mod client;
