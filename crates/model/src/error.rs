@@ -99,6 +99,10 @@ pub struct ProviderError {
     pub category: Category,
     /// The cause, including the server's own error text if there is one.
     pub message: String,
+    /// The cause without texts and addresses of the server, if it is known.
+    ///
+    /// A server may repeat the conversation in its error text.
+    pub public_message: Option<String>,
     /// The suggested remedy.
     pub help: Option<String>,
     /// Whether an unchanged request may succeed later.
@@ -119,6 +123,7 @@ impl ProviderError {
         Self {
             category,
             message: message.into(),
+            public_message: None,
             help: None,
             transient: category.is_transient(),
             retry_after: None,
@@ -132,5 +137,19 @@ impl ProviderError {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Sets the cause without texts and addresses of the server.
+    #[must_use]
+    pub(crate) fn with_public(mut self, cause: impl Into<String>) -> Self {
+        self.public_message = Some(cause.into());
+        self
+    }
+
+    /// Declares that the message has no texts and addresses of the server.
+    #[must_use]
+    pub(crate) fn without_quotes(self) -> Self {
+        let cause = self.message.clone();
+        self.with_public(cause)
     }
 }

@@ -66,7 +66,7 @@ pub use chat::{
     ExportForm, PromptFault, SessionChat, TokenScope, TraceContext, TraceContexts, TurnAgent,
     TurnFailure, TurnParameters, is_request_label, is_request_record,
 };
-pub use gateway::{GatewayOptions, GatewayServer};
+pub use gateway::{GatewayOptions, GatewayServer, UpstreamReport};
 pub use host::{PromptHost, ServeOptions};
 pub use http::{BearerToken, HttpOptions};
 pub use server::PromptServer;

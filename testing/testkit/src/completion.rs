@@ -51,6 +51,13 @@ impl Completion {
         self
     }
 
+    /// Sets the stop string of the request at which the server stopped.
+    #[must_use]
+    pub fn stopped_by(mut self, word: &str) -> Self {
+        self.stop_reason = json!(word);
+        self
+    }
+
     /// Adds log probabilities: each piece is one token, whose value is [`logprob`](Self::logprob).
     ///
     /// The second alternative of each token is `?`.

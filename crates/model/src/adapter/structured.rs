@@ -16,11 +16,15 @@ use crate::{
 /// The maximum size in bytes of a schema that is repeated with the violations.
 const MAX_REPEATED_SCHEMA_BYTES: usize = 16 * 1024;
 
+/// The text between reasoning and a preamble, which becomes reasoning.
+const SEPARATOR: &str = "\n\n";
+
 /// A provider adapter whose responses match the schema of the request.
 ///
 /// Requests must pass [`ModelRequest::validate`]. A request without a schema is passed on. For a
 /// request with a schema, [`ModelResponse::parsed`] is the value, unless the model calls tools first.
-/// Text is reported after its validation, without a code fence around the value.
+/// Text is reported after its validation, without a code fence around the value. The text of preambles
+/// becomes reasoning.
 /// [`ModelResponse::usage`] counts both requests.
 #[derive(Clone, Debug)]
 pub struct StructuredProvider<P> {
@@ -47,6 +51,7 @@ impl<P: Provider> StructuredProvider<P> {
                 Category::InvalidRequest,
                 format!("invalid response schema: {error}"),
             )
+            .without_quotes()
             .with_help("correct the schema; only references within it (`#/…`) are supported")
         })?;
         let first = self.attempt(request, &mut *events).await?;
@@ -58,7 +63,10 @@ impl<P: Provider> StructuredProvider<P> {
             reason: summary(&violations),
         });
         let mut messages = request.messages.to_vec();
-        messages.push(first.response.message);
+        // A message cannot be empty.
+        if !first.response.message.text().trim().is_empty() {
+            messages.push(first.response.message);
+        }
         messages.push(ChatMessage::user(correction(&list(&violations), source)));
         let correction = ModelRequest {
             messages: &messages,
@@ -108,6 +116,7 @@ impl<P: Provider> StructuredProvider<P> {
         Ok(Attempt {
             response,
             events: retained,
+            preamble: None,
         })
     }
 }
@@ -134,12 +143,17 @@ impl<P: Provider> Provider for StructuredProvider<P> {
 struct Attempt {
     response: ModelResponse,
     events: Vec<ModelEvent>,
+    /// The text of preambles, which a valid answer does not contain.
+    preamble: Option<String>,
 }
 
 impl Attempt {
     /// Reports the retained events.
     fn report(self, events: EventHandler<'_>) -> ModelResponse {
         if self.response.parsed.is_some() {
+            if let Some(preamble) = self.preamble {
+                events(ModelEvent::Reasoning(preamble));
+            }
             // The pieces may include a code fence, which was removed.
             let text = self.response.message.text();
             let logprobs = tokens_of(&text, self.events);
@@ -163,7 +177,7 @@ fn tokens_of(text: &str, events: Vec<ModelEvent>) -> Vec<TokenLogprob> {
     let tokens: Vec<TokenLogprob> = tokens.flatten().collect();
     let bytes = tokens.iter().flat_map(|token| &token.token.bytes);
     let bytes: Vec<u8> = bytes.copied().collect();
-    let Some(start) = memchr::memmem::find(&bytes, text.as_bytes()) else {
+    let Some(start) = memchr::memmem::rfind(&bytes, text.as_bytes()) else {
         return Vec::new();
     };
     let end = start + text.len();
@@ -195,7 +209,7 @@ fn check(mut attempt: Attempt, schema: &Schema) -> Result<CheckResult, ProviderE
     if !attempt.response.message.tool_calls.is_empty() {
         return Ok(CheckResult::Valid(attempt));
     }
-    let text = attempt.response.message.text();
+    let text = answer_text(&attempt.response.message);
     let json = without_fence(&text);
     let value: Value = match serde_json::from_str(json) {
         Ok(value) => value,
@@ -203,7 +217,7 @@ fn check(mut attempt: Attempt, schema: &Schema) -> Result<CheckResult, ProviderE
             let cause = match attempt.response.finish_reason {
                 FinishReason::Length => "it reached the length limit",
                 FinishReason::ContentFilter => "the server's filter ended it",
-                _ => return Ok(CheckResult::Invalid(attempt, vec![not_json(&error)])),
+                _ => return Ok(CheckResult::Invalid(attempt, vec![not_json(json, &error)])),
             };
             let message = format!("the answer is truncated: {cause}");
             return Err(invalid(message, attempt.response.message)
@@ -214,6 +228,7 @@ fn check(mut attempt: Attempt, schema: &Schema) -> Result<CheckResult, ProviderE
     if !violations.is_empty() {
         return Ok(CheckResult::Invalid(attempt, violations));
     }
+    attempt.preamble = take_preambles(&mut attempt.response.message);
     if json.len() != text.len() {
         set_text(&mut attempt.response.message, json);
     }
@@ -222,12 +237,15 @@ fn check(mut attempt: Attempt, schema: &Schema) -> Result<CheckResult, ProviderE
 }
 
 fn invalid(message: String, answer: ChatMessage) -> ProviderError {
-    let mut error = ProviderError::new(Category::StructuredOutputInvalid, message);
+    let mut error = ProviderError::new(Category::StructuredOutputInvalid, message).without_quotes();
     error.answer = Some(Box::new(answer));
     error
 }
 
-fn not_json(error: &serde_json::Error) -> Violation {
+fn not_json(json: &str, error: &serde_json::Error) -> Violation {
+    if json.is_empty() {
+        return Violation::new("", "it is empty");
+    }
     Violation::new("", format!("it is not a single JSON value ({error})"))
 }
 
@@ -239,6 +257,59 @@ fn without_fence(text: &str) -> &str {
         body.strip_suffix("```").map(str::trim)
     };
     content().unwrap_or(text)
+}
+
+/// Returns the text after the preambles; all text if there are only preambles.
+fn answer_text(message: &ChatMessage) -> String {
+    let Content::Blocks(blocks) = &message.content else {
+        return message.text();
+    };
+    let answer = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text {
+            text,
+            preamble: false,
+            ..
+        } => Some(text.as_str()),
+        _ => None,
+    });
+    let answer: String = answer.collect();
+    if answer.trim().is_empty() {
+        message.text()
+    } else {
+        answer
+    }
+}
+
+/// Turns the preambles before the answer into reasoning. Returns their text, to be reported.
+fn take_preambles(message: &mut ChatMessage) -> Option<String> {
+    let Content::Blocks(blocks) = &mut message.content else {
+        return None;
+    };
+    let is_answer = |block: &ContentBlock| matches!(block, ContentBlock::Text { preamble: false, text, .. } if !text.trim().is_empty());
+    if !blocks.iter().any(is_answer) {
+        return None;
+    }
+    let mut reported = String::new();
+    let mut follows = false;
+    for block in blocks {
+        match block {
+            ContentBlock::Text {
+                text,
+                preamble: true,
+                ..
+            } => {
+                if follows {
+                    reported.push_str(SEPARATOR);
+                }
+                reported.push_str(text);
+                follows = true;
+                *block = ContentBlock::thinking(std::mem::take(text));
+            }
+            ContentBlock::Thinking { .. } => follows = true,
+            _ => {}
+        }
+    }
+    (!reported.is_empty()).then_some(reported)
 }
 
 /// Replaces all text of a message and keeps its reasoning.

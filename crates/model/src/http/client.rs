@@ -59,6 +59,10 @@ pub(crate) async fn send(
                 Category::Unavailable,
                 format!("{url} sent no response within {}", seconds(timeout)),
             )
+            .with_public(format!(
+                "the model server sent no response within {}",
+                seconds(timeout)
+            ))
             .with_help(
                 "try again, or raise `first_byte_timeout_seconds` under [model] in logue.toml",
             ));
@@ -93,6 +97,7 @@ pub(crate) async fn next_bytes(
                 seconds(limits.idle)
             ),
         )
+        .without_quotes()
         .with_help("try again, or raise `idle_timeout_seconds` under [model] in logue.toml")),
         Ok(Err(error)) => Err(interrupted(&with_causes(&error))),
         Ok(Ok(bytes)) => Ok(bytes.map(|bytes| bytes.to_vec())),
@@ -117,6 +122,7 @@ fn send_error(url: &Url, error: &reqwest::Error, limits: &HttpLimits) -> Provide
             Category::Unavailable,
             format!("no connection to {url} within {}", seconds(limits.connect)),
         )
+        .with_public(format!("no connection to the model server within {}", seconds(limits.connect)))
         .with_help(
             "check the host, its port and the network, or raise `connect_timeout_seconds` under [model] \
              in logue.toml",
@@ -127,12 +133,28 @@ fn send_error(url: &Url, error: &reqwest::Error, limits: &HttpLimits) -> Provide
     } else {
         format!("the request to {url} failed: {causes}")
     };
-    let help = if has_tls_error(error) {
+    let is_tls = has_tls_error(error);
+    let help = if is_tls {
         CERTIFICATES
     } else {
         "check that the server runs and that the base URL is right, then try again"
     };
-    ProviderError::new(Category::Unavailable, message).with_help(help)
+    let public = match (is_tls, error.is_connect()) {
+        (true, _) => "no encrypted connection to the model server",
+        (false, true) if is_refused(error) => "the model server refuses connections",
+        (false, true) => "the model server cannot be reached",
+        (false, false) => "the request to the model server failed",
+    };
+    ProviderError::new(Category::Unavailable, message)
+        .with_help(help)
+        .with_public(public)
+}
+
+/// Returns whether a connection was refused.
+fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused)
+        || error.source().is_some_and(is_refused)
 }
 
 /// Returns whether a connection failed because of TLS. An I/O error hides the error that it wraps.

@@ -151,6 +151,7 @@ fn size_exceeded(limits: &HttpLimits) -> ProviderError {
             limits.response_bytes
         ),
     )
+    .without_quotes()
     .with_help(
         "set `max_tokens` in <config/>, or raise `max_response_bytes` under [model] in logue.toml",
     )
@@ -164,6 +165,7 @@ fn total_time_exceeded(limits: &HttpLimits) -> ProviderError {
             seconds(limits.total)
         ),
     )
+    .without_quotes()
     .with_help(
         "set `max_tokens` in <config/>, or raise `total_timeout_seconds` under [model] in logue.toml",
     )

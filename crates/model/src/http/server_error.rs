@@ -35,6 +35,9 @@ struct Rule {
     help: &'static str,
 }
 
+/// The identifier of a conversation that exceeds the context of the model.
+const CONTEXT: &str = "context_length_exceeded";
+
 /// The classification table, from specific to general.
 static RULES: &[Rule] = &[
     Rule {
@@ -63,7 +66,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         statuses: &[],
-        names: &["context_length_exceeded", "exceed_context_size"],
+        names: &[CONTEXT, "exceed_context_size"],
         phrases: &[
             "context length",
             "context size",
@@ -338,9 +341,31 @@ impl ServerError {
             ("", text) => text.to_owned(),
             (opening, text) => format!("{opening}: {text}"),
         };
-        let mut error = ProviderError::new(rule.category, message).with_help(rule.help);
+        let public = self.public(rule);
+        let mut error = ProviderError::new(rule.category, message)
+            .with_help(rule.help)
+            .with_public(public);
         error.transient &= rule.is_transient;
         error
+    }
+}
+
+impl ServerError {
+    /// Returns the cause without the error text.
+    fn public(&self, rule: &Rule) -> String {
+        let reported = match self.status {
+            0 => "the model server reported an error".to_owned(),
+            status => format!("the model server answered with the status {status}"),
+        };
+        let cause = match rule.category {
+            _ if rule.names.contains(&CONTEXT) => {
+                "the conversation exceeds the context of the model; shorten it, or lower the limit of output tokens"
+            }
+            Category::InvalidModel => "it does not have the model",
+            Category::ModelNotLoaded => "it is still loading the model",
+            _ => return reported,
+        };
+        format!("{reported}: {cause}")
     }
 }
 

@@ -117,4 +117,5 @@ fn invalid(cause: impl Into<String>) -> ProviderError {
         Category::InvalidRequest,
         format!("the request was not sent: {cause}"),
     )
+    .without_quotes()
 }

@@ -152,14 +152,16 @@ pub(crate) fn interrupted(cause: &str) -> ProviderError {
         Category::Unavailable,
         format!("the response was interrupted: {cause}"),
     )
+    .with_public("the response was interrupted")
     .with_help("run the same command again")
 }
 
 /// Returns the error of an unusable response and keeps the received content.
 pub(crate) fn incomplete(cause: &str, message: ChatMessage) -> ProviderError {
-    let mut error = ProviderError::new(Category::InvalidResponse, cause).with_help(
-        "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
-    );
+    let help = "raise `max_tokens` in <config/>, or check the model's chat template, and try again";
+    let mut error = ProviderError::new(Category::InvalidResponse, cause)
+        .with_help(help)
+        .without_quotes();
     error.answer = Some(Box::new(message));
     error
 }

@@ -5,6 +5,7 @@ mod decode;
 mod logprobs;
 mod prompt;
 mod scan;
+mod stops;
 
 pub use completion::HarmonyServer;
 pub use prompt::{HarmonyPrompt, HarmonyPromptOptions};

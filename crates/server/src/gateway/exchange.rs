@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use logue_agent::RequestSpan;
 use logue_model::{
-    FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider as _, TokenLogprob, ToolChoice,
-    Usage,
+    FinishReason, ModelEvent, ModelRequest, ModelResponse, Provider as _, ProviderError,
+    TokenLogprob, ToolChoice, Usage,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
@@ -262,6 +262,12 @@ impl Exchange<'_> {
         let response = self.gateway.provider.complete(&request, &mut handler);
         let response = response.instrument(span.as_span().clone()).await;
         span.answered(&response);
+        let report = |error: &ProviderError| {
+            if let Some(report) = &self.gateway.report {
+                report(error);
+            }
+        };
+        let response = response.inspect_err(report);
         let mut response = response.map_err(upstream_problem)?;
         if let Some(usage) = &response.usage {
             metrics.tokens(usage);

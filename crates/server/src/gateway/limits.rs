@@ -1,8 +1,14 @@
 //! Limits of a gateway.
 
 use std::fmt;
+use std::sync::Arc;
+
+use logue_model::ProviderError;
 
 use crate::{ChatServerOptions, TraceContexts};
+
+/// A receiver of failed requests to the upstream server.
+pub type UpstreamReport = Arc<dyn Fn(&ProviderError) + Send + Sync>;
 
 /// Limits of a gateway.
 #[derive(Clone)]
@@ -14,6 +20,8 @@ pub struct GatewayOptions {
     pub max_requests: usize,
     /// The connection of spans with traces of other programs, if spans are exported.
     pub traces: Option<&'static dyn TraceContexts>,
+    /// The receiver of failed requests, whose messages may repeat a conversation.
+    pub report: Option<UpstreamReport>,
 }
 
 impl fmt::Debug for GatewayOptions {
@@ -31,6 +39,7 @@ impl Default for GatewayOptions {
             listener: ChatServerOptions::default(),
             max_requests: 256,
             traces: None,
+            report: None,
         }
     }
 }
@@ -47,6 +56,13 @@ impl GatewayOptions {
     #[must_use]
     pub const fn with_max_requests(mut self, max_requests: usize) -> Self {
         self.max_requests = max_requests;
+        self
+    }
+
+    /// Sets the receiver of failed requests to the upstream server.
+    #[must_use]
+    pub fn with_report(mut self, report: UpstreamReport) -> Self {
+        self.report = Some(report);
         self
     }
 

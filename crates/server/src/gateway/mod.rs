@@ -23,5 +23,5 @@ mod state;
 mod tools;
 mod writer;
 
-pub use limits::GatewayOptions;
+pub use limits::{GatewayOptions, UpstreamReport};
 pub use server::GatewayServer;

@@ -57,6 +57,31 @@ pub(super) enum ReasoningField {
 }
 
 impl ReasoningField {
+    /// Returns the field that the header, `reasoning_format` or `include_reasoning` selects.
+    ///
+    /// # Errors
+    /// Returns a problem if the field is unknown.
+    pub(super) fn select(
+        headers: &HeaderMap,
+        format: Option<&str>,
+        is_included: Option<bool>,
+    ) -> Result<Self, Problem> {
+        let header = headers.get(REASONING);
+        let header = header.map(|word| String::from_utf8_lossy(word.as_bytes()));
+        if let Some(word) = header.as_deref().or(format) {
+            return Self::parse(word).ok_or_else(|| {
+                Problem::invalid(format!(
+                    "unknown reasoning format `{}`: use reasoning_content, reasoning or none",
+                    word.escape_debug()
+                ))
+            });
+        }
+        if is_included == Some(false) {
+            return Ok(Self::None);
+        }
+        Ok(Self::ReasoningContent)
+    }
+
     fn parse(word: &str) -> Option<Self> {
         match word {
             // The names of llama.cpp denote the same field.
@@ -144,7 +169,8 @@ impl ChatRequest {
                 "`functions` is not accepted: declare them as `tools`",
             ));
         }
-        let reasoning = body.reasoning_field(headers)?;
+        let selected = body.reasoning_format.as_deref();
+        let reasoning = ReasoningField::select(headers, selected, body.include_reasoning)?;
         let messages = chat_messages(&body.messages).map_err(Problem::invalid)?;
         let tools = tools(body.tools.as_deref().unwrap_or_default()).map_err(Problem::invalid)?;
         let has_tools = !tools.definitions.is_empty();
@@ -171,23 +197,6 @@ impl ChatRequest {
 }
 
 impl Body {
-    /// Returns the field of the reasoning that the header or the body selects.
-    fn reasoning_field(&self, headers: &HeaderMap) -> Result<ReasoningField, Problem> {
-        let header = headers.get(REASONING).and_then(|word| word.to_str().ok());
-        if let Some(word) = header.or(self.reasoning_format.as_deref()) {
-            return ReasoningField::parse(word).ok_or_else(|| {
-                Problem::invalid(format!(
-                    "unknown reasoning format `{}`: use reasoning_content, reasoning or none",
-                    word.escape_debug()
-                ))
-            });
-        }
-        if self.include_reasoning == Some(false) {
-            return Ok(ReasoningField::None);
-        }
-        Ok(ReasoningField::ReasoningContent)
-    }
-
     /// Returns the number of requested alternatives of each token.
     fn logprobs(&self) -> Result<Option<u64>, Problem> {
         let is_requested = self.logprobs == Some(true);

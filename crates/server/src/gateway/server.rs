@@ -91,6 +91,7 @@ impl GatewayServer {
             clock: self.clock,
             ids: self.ids,
             metrics: GatewayMetrics::default(),
+            report: self.options.report,
             traces: self.options.traces,
             free: Arc::new(Semaphore::new(self.options.max_requests)),
             limits: TurnLimits::new(limits.limits.clone()),

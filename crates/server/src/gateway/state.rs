@@ -9,6 +9,7 @@ use logue_model::{Provider, StructuredProvider};
 use tokio::sync::{Semaphore, watch};
 
 use super::exchange::Part;
+use super::limits::UpstreamReport;
 use super::metrics::GatewayMetrics;
 use crate::chat::TraceContexts;
 use crate::chat::access::Caller;
@@ -23,6 +24,7 @@ pub(crate) struct Gateway {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) metrics: GatewayMetrics,
+    pub(super) report: Option<UpstreamReport>,
     pub(super) traces: Option<&'static dyn TraceContexts>,
     pub(super) free: Arc<Semaphore>,
     /// The requests of each client.

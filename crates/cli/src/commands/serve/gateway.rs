@@ -1,11 +1,13 @@
 //! `logue serve harmony:MODEL`: serves a gpt-oss model.
 
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
 use logue_harness::SystemClock;
 use logue_model::ProviderAccount;
-use logue_server::{ChatServerOptions, GatewayOptions, GatewayServer};
+use logue_server::{ChatServerOptions, GatewayOptions, GatewayServer, UpstreamReport};
+use logue_source::{escape_line, quote_word};
 
 use crate::arguments::ServeArgs;
 use crate::exit::{CliError, Exit};
@@ -62,6 +64,30 @@ fn with_version(url: &str) -> String {
     }
 }
 
+/// Returns the report of failed requests.
+///
+/// The text of the upstream server may repeat the conversation, and is shown only at a terminal.
+fn report(has_debug_view: bool) -> UpstreamReport {
+    let is_whole = has_debug_view || io::stderr().is_terminal();
+    Arc::new(move |error| {
+        let mut line = format!("request failed: {}", error.category);
+        if let Some(status) = error.status {
+            line.push_str(&format!(" status={status}"));
+        }
+        let cause = if is_whole {
+            Some(error.message.as_str())
+        } else {
+            error.public_message.as_deref()
+        };
+        if let Some(cause) = cause {
+            line.push_str(&format!(" cause={}", quote_word(&escape_line(cause))));
+        }
+        line.push('\n');
+        // The terminal may be closed.
+        drop(io::stderr().write_all(line.as_bytes()));
+    })
+}
+
 /// Serves a gateway until a signal.
 pub(super) fn serve_gateway(
     arguments: ServeArgs,
@@ -85,6 +111,7 @@ pub(super) fn serve_gateway(
     }
     let mut options = GatewayOptions::default()
         .with_listener(listener)
+        .with_report(report(arguments.debug_view))
         .with_traces(telemetry::contexts());
     if let Some(max) = arguments.max_concurrent {
         options = options.with_max_requests(max.into());

@@ -284,3 +284,63 @@ fn a_gateway_that_ends_is_not_ready_and_ends_its_streams() {
     assert_eq!(served.child.wait().unwrap().code(), Some(143));
     assert_eq!(model.received().len(), 1);
 }
+
+#[test]
+fn an_error_does_not_repeat_the_upstream_server() {
+    let secret = "SECRET-THOUGHT";
+    let in_stream = json!({"error": {"message": secret, "code": 400}});
+    let in_stream = format!("data: {in_stream}\n\n").into_bytes();
+    let message = |text: &str| json!({"error": {"message": text}}).to_string();
+    let replies = [
+        Reply::Status(400, Vec::new(), message(secret)),
+        Reply::Status(500, Vec::new(), secret.to_owned()),
+        Reply::Status(
+            400,
+            Vec::new(),
+            message(&format!("context length of {secret}")),
+        ),
+        Reply::Status(404, Vec::new(), message(&format!("unknown model {secret}"))),
+        Reply::Body("text/event-stream", in_stream),
+        Reply::Body("application/json", secret.as_bytes().to_vec()),
+        Reply::Body("text/html", secret.as_bytes().to_vec()),
+    ];
+    let folder = folder(&[]);
+    let stopped = ModelServer::start(Vec::new(), Delivery::Whole).unwrap();
+    let refused = stopped.base_url();
+    drop(stopped);
+    let mut details = Vec::new();
+    let cases = replies.into_iter().map(Some).chain([None]);
+    for reply in cases {
+        let model = reply.map(|reply| ModelServer::start(vec![reply], Delivery::Whole).unwrap());
+        let url = model
+            .as_ref()
+            .map_or(refused.clone(), ModelServer::base_url);
+        let upstream = format!("{url}?key=SECRET-KEY");
+        let served = gateway(folder.path(), &upstream, &[]);
+        for (path, more) in [(PATH, "messages"), ("/v1/responses", "input")] {
+            for is_stream in [false, true] {
+                let mut request = json!({"model": super::MODEL, "stream": is_stream});
+                request[more] = json!([user("go")]);
+                let answer = served.post(path, &request);
+                assert!(answer.text.contains("provider_"), "{answer:?}");
+                assert!(!answer.text.contains("SECRET"), "{answer:?}");
+                assert!(!answer.text.contains("127.0.0.1"), "{answer:?}");
+                if !is_stream {
+                    let answer = answer.json();
+                    details.push(answer["error"]["message"].as_str().unwrap().to_owned());
+                }
+            }
+        }
+        assert!(!served.said().contains("SECRET"), "{}", served.said());
+    }
+    // What a client can do about it remains.
+    let details = details.join("\n");
+    for cause in [
+        "the model server answered with the status 500",
+        "exceeds the context of the model",
+        "does not have the model",
+        "the model server refuses connections",
+    ] {
+        assert!(details.contains(cause), "{cause}: {details}");
+    }
+}

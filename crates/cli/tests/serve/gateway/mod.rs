@@ -7,6 +7,7 @@ mod logprobs;
 mod prompts;
 mod reasks;
 mod responses;
+mod stops;
 
 use logue_o200k::{SpecialSet, decode_lossy, encode_with_specials};
 use serde_json::{Value, json};

@@ -101,6 +101,16 @@ fn a_response_has_the_same_items_whole_and_streamed() {
     let headers = [("x-logue-reasoning", "none")];
     let hidden = served.request("POST", PATH, &headers, &request.to_string());
     assert!(!hidden.text.contains("Light."), "{hidden:?}");
+    for (name, value) in [
+        ("reasoning_format", json!("none")),
+        ("include_reasoning", json!(false)),
+    ] {
+        request[name] = value;
+        let hidden = served.post(PATH, &request);
+        assert_eq!(hidden.status, 200, "{hidden:?}");
+        assert!(!hidden.text.contains("Light."), "{hidden:?}");
+        request.as_object_mut().unwrap().remove(name);
+    }
 }
 
 #[test]
@@ -150,6 +160,8 @@ fn what_a_gateway_cannot_do_is_refused() {
         (json!({"previous_response_id": "resp_1"}), 400),
         (json!({"conversation": "conv_1"}), 400),
         (json!({"background": true}), 400),
+        (json!({"n": 2}), 400),
+        (json!({"reasoning_format": "all"}), 400),
         (json!({"tools": [{"type": "web_search"}]}), 400),
         (json!({"input": [{"type": "computer_call"}]}), 400),
         (json!({"input": 1}), 400),
@@ -160,6 +172,10 @@ fn what_a_gateway_cannot_do_is_refused() {
         assert_eq!(answer.status, status, "{more} {answer:?}");
         assert!(answer.json()["error"]["message"].is_string(), "{answer:?}");
     }
+    let unknown = [("x-logue-reasoning", "all")];
+    let request = body(&hello, &json!({})).to_string();
+    let answer = served.request("POST", PATH, &unknown, &request);
+    assert_eq!(answer.status, 400, "{answer:?}");
     assert_eq!(model.received().len(), 0);
 }
 

@@ -118,6 +118,8 @@ pub(super) struct CompletionPiece {
     pub(super) finish: Option<FinishReason>,
     /// The control token at which the server reports to have stopped.
     pub(super) stopped_at: Option<ControlToken>,
+    /// The text at which the server reports to have stopped.
+    pub(super) stopped_by: Option<String>,
     pub(super) usage: Option<Usage>,
     /// The log probabilities of all tokens of the piece, or none.
     pub(super) logprobs: Vec<TokenLogprob>,
@@ -175,6 +177,7 @@ impl CompletionPiece {
             text: word("text").unwrap_or_default().to_owned(),
             finish,
             stopped_at: get("stop_reason").and_then(stop_token),
+            stopped_by: word("stop_reason").map(str::to_owned),
             usage: usage(chunk),
         })
     }
@@ -203,6 +206,7 @@ impl CompletionPiece {
                 _ => FinishReason::Stop,
             }),
             stopped_at: chunk.get("stopping_word").and_then(stop_token),
+            stopped_by: word("stopping_word").map(str::to_owned),
             usage: count("tokens_predicted").filter(|_| stopped).map(usage),
         })
     }

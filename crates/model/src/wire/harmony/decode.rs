@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::completion::CompletionPiece;
 use super::logprobs::TokenQueue;
 use super::scan::{ControlScanner, TextPiece, control_text, is_control_text, split_controls};
+use super::stops::{StopStrings, VisibleText};
 use crate::stream::{Decoder, incomplete, interrupted};
 use crate::{
     Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse, ProviderError,
@@ -32,6 +33,8 @@ pub(super) struct HarmonyDecoder {
     response: HarmonyResponse,
     finish: Option<FinishReason>,
     stopped_at: Option<ControlToken>,
+    /// Whether the server reports to have stopped at a stop string of the request.
+    is_cut: bool,
     usage: Option<Usage>,
 }
 
@@ -66,10 +69,12 @@ impl HarmonyDecoder {
                 } else {
                     Incomplete::Refused
                 },
+                stops: StopStrings::new(&request.settings.stop),
                 ..HarmonyResponse::default()
             },
             finish: None,
             stopped_at: None,
+            is_cut: false,
             usage: None,
         };
         // The opening of the prompt belongs to the first message of the response.
@@ -114,6 +119,8 @@ impl Decoder for HarmonyDecoder {
         }
         self.finish = self.finish.or(piece.finish);
         self.stopped_at = self.stopped_at.or(piece.stopped_at);
+        let stop = piece.stopped_by.as_deref();
+        self.is_cut |= stop.is_some_and(|stop| self.response.stops.contains(stop));
         Ok(())
     }
 
@@ -130,6 +137,7 @@ impl Decoder for HarmonyDecoder {
         if !self.response.is_over
             && matches!(self.finish, None | Some(FinishReason::Stop))
             && (self.response.current.is_some() || self.stopped_at.is_some())
+            && !self.has_cut_call()
         {
             // Most servers omit the token at which they stop.
             let stop = self.stopped_at.unwrap_or(match self.response.current {
@@ -146,25 +154,31 @@ impl Decoder for HarmonyDecoder {
         let mut response = self.response;
         self.stream
             .finish(&mut |event: Read<'_>| response.receive(&event, &mut **events));
-        let length = self.finish == Some(FinishReason::Length) && !response.is_over;
         let usage = self.usage.map(|usage| Usage {
             reasoning_tokens: response.reasoning_tokens,
             ..usage
         });
-        response.finish(
-            self.form,
-            if length {
-                Some(FinishReason::Length)
-            } else {
-                self.finish
-            },
-            usage,
-            &mut **events,
-        )
+        let reason = if response.is_stopped {
+            Some(FinishReason::Stop)
+        } else {
+            self.finish
+        };
+        response.finish(self.form, reason, usage, &mut **events)
     }
 }
 
 impl HarmonyDecoder {
+    /// Returns whether a stop string of the request cuts a call.
+    fn has_cut_call(&self) -> bool {
+        let call = self.response.current.as_ref();
+        let Some(call) = call.filter(|current| current.kind == MessageKind::Call) else {
+            return false;
+        };
+        // A server that reports no stop string may have omitted the control token of a whole call.
+        let may_be_cut = !self.response.stops.is_empty() && self.stopped_at.is_none();
+        self.is_cut || may_be_cut && serde_json::from_str::<Value>(&call.body.text).is_err()
+    }
+
     fn id(&mut self, id: u32, events: &mut (dyn FnMut(ModelEvent) + Send)) {
         if self.response.is_over {
             return;
@@ -271,6 +285,9 @@ struct HarmonyResponse {
     has_truncated_call: bool,
     /// Whether the model stopped or began a message of another role.
     is_over: bool,
+    stops: StopStrings,
+    /// Whether a stop string has ended the visible text.
+    is_stopped: bool,
     reasoning_tokens: u64,
     incomplete: Incomplete,
     /// The tokens with log probabilities whose text is not reported yet.
@@ -300,9 +317,7 @@ enum Incomplete {
 #[derive(Debug)]
 struct CurrentMessage {
     kind: MessageKind,
-    text: String,
-    /// The log probabilities of a preamble.
-    logprobs: Vec<TokenLogprob>,
+    body: VisibleText,
     name: String,
     content_type: Option<String>,
     /// The index among the calls that have begun.
@@ -374,8 +389,7 @@ impl HarmonyResponse {
         }
         self.current = Some(CurrentMessage {
             kind,
-            text: String::new(),
-            logprobs: Vec::new(),
+            body: VisibleText::default(),
             name,
             content_type: head.content_type.clone(),
             index: self.call_count,
@@ -387,25 +401,27 @@ impl HarmonyResponse {
         let Some(current) = &mut self.current else {
             return;
         };
-        current.text.push_str(text);
-        let logprobs = self.tokens.assign(text);
-        let text = text.to_owned();
-        if current.kind == MessageKind::Text && !logprobs.is_empty() {
-            events(ModelEvent::TextLogprobs(logprobs));
-        } else if current.kind == MessageKind::Preamble {
-            current.logprobs.extend(logprobs);
+        let tokens = self.tokens.assign(text);
+        if matches!(current.kind, MessageKind::Text | MessageKind::Preamble) {
+            self.is_stopped = current.body.push(text, tokens, &self.stops);
+            if self.is_stopped {
+                self.end(End::Return, events);
+            } else if current.kind == MessageKind::Text {
+                current.body.report(events);
+            }
+            return;
         }
+        current.body.text.push_str(text);
+        let text = text.to_owned();
         events(match current.kind {
-            MessageKind::Preamble => return,
-            MessageKind::Text => ModelEvent::Text(text),
             MessageKind::Reasoning if !self.markers.has_channel => {
                 return self.unreported.push_str(&text);
             }
-            MessageKind::Reasoning => ModelEvent::Reasoning(text),
             MessageKind::Call => ModelEvent::Arguments {
                 index: current.index,
                 text,
             },
+            _ => ModelEvent::Reasoning(text),
         });
     }
 
@@ -423,34 +439,27 @@ impl HarmonyResponse {
         let Some(mut current) = self.current.take() else {
             return;
         };
-        match (current.kind, partial) {
-            (MessageKind::Text, Some(token)) => events(ModelEvent::TextLogprobs(vec![token])),
-            (MessageKind::Preamble, Some(token)) => current.logprobs.push(token),
-            _ => {}
-        }
         match current.kind {
             // A truncated call never runs; its text is kept.
             MessageKind::Call if end.is_stop() => self.call(current),
             MessageKind::Call => {
                 self.has_truncated_call = true;
-                self.think_late(current.text, events);
+                self.think_late(current.body.text, events);
             }
             MessageKind::Text => {
+                current.body.finish(partial, events);
                 events(ModelEvent::TextEnd);
-                self.say(current.text, false);
+                self.say(current.body.text, false);
             }
             MessageKind::Preamble if matches!(end, End::End | End::Return) => {
-                if !current.text.is_empty() {
-                    if !current.logprobs.is_empty() {
-                        events(ModelEvent::TextLogprobs(current.logprobs));
-                    }
-                    events(ModelEvent::Text(current.text.clone()));
+                if !current.body.text.is_empty() {
+                    current.body.finish(partial, events);
                     events(ModelEvent::TextEnd);
                 }
-                self.say(current.text, true);
+                self.say(current.body.text, true);
             }
-            MessageKind::Preamble => self.think_late(current.text, events),
-            MessageKind::Reasoning => self.think(current.text),
+            MessageKind::Preamble => self.think_late(current.body.text, events),
+            MessageKind::Reasoning => self.think(current.body.text),
         }
     }
 
@@ -489,14 +498,14 @@ impl HarmonyResponse {
             .content_type
             .as_deref()
             .is_none_or(|kind| kind == "json")
-            || serde_json::from_str::<Value>(&current.text).is_ok();
+            || serde_json::from_str::<Value>(&current.body.text).is_ok();
         let kind = if is_json {
             CallKind::Function
         } else {
             CallKind::Custom
         };
         // The exchange assigns a unique id; the format has none.
-        let call = ToolCall::new(String::new(), current.name, current.text);
+        let call = ToolCall::new(String::new(), current.name, current.body.text);
         self.calls.push(call.with_kind(kind));
     }
 
@@ -583,7 +592,9 @@ fn without_channel(form: Option<OutputForm>, message: ChatMessage) -> ProviderEr
             "check that the model belongs to the gpt-oss family, and try again",
         ),
     };
-    let mut error = ProviderError::new(Category::InvalidResponse, cause).with_help(help);
+    let mut error = ProviderError::new(Category::InvalidResponse, cause)
+        .with_help(help)
+        .without_quotes();
     error.answer = Some(Box::new(message));
     error
 }

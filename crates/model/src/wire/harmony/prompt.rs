@@ -196,7 +196,9 @@ fn render_error(error: &RenderError) -> ProviderError {
         _ => "correct the conversation; the name of a tool or participant is one word",
     };
     let message = format!("cannot render the conversation: {error}");
-    ProviderError::new(Category::InvalidRequest, message).with_help(help)
+    ProviderError::new(Category::InvalidRequest, message)
+        .with_help(help)
+        .without_quotes()
 }
 
 /// Replaces the images of tool results by a note.
@@ -243,6 +245,7 @@ fn only_text(message: &ChatMessage) -> Result<(), ProviderError> {
         Category::UnsupportedContentBlock,
         "a gpt-oss model supports only text",
     )
+    .without_quotes()
     .with_help("remove the images, or use a model that supports them"))
 }
 
@@ -263,6 +266,7 @@ fn system_content(
         Some(other) => {
             let message = format!("invalid reasoning effort {other:?} for a gpt-oss model");
             return Err(ProviderError::new(Category::InvalidRequest, message)
+                .without_quotes()
                 .with_help("use low, medium or high"));
         }
     };
@@ -456,6 +460,7 @@ fn opening(choice: &ToolChoice, offered: &[ToolDefinition]) -> Result<String, Pr
             if name.is_empty() || !name.chars().all(is_plain) {
                 let message = format!("invalid tool name {name:?} in the tool choice");
                 return Err(ProviderError::new(Category::InvalidRequest, message)
+                    .without_quotes()
                     .with_help("use letters, digits, `_`, `-` and `.`"));
             }
             let to = recipient_of(name);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::input::messages;
 use crate::chat::problem::Problem;
 use crate::gateway::messages::chat_messages;
-use crate::gateway::request::{GatewayRequest, REASONING, alternatives, effort_of};
+use crate::gateway::request::{GatewayRequest, ReasoningField, alternatives, effort_of};
 use crate::gateway::tools::{OfferedTools, tool_choice};
 
 /// The word of `include` that requests log probabilities.
@@ -50,6 +50,9 @@ struct Body {
     conversation: Option<Value>,
     metadata: Option<Value>,
     include: Option<Vec<String>>,
+    reasoning_format: Option<String>,
+    include_reasoning: Option<bool>,
+    n: Option<u64>,
     top_logprobs: Option<u64>,
 }
 
@@ -67,13 +70,17 @@ impl ResponseRequest {
                 "a gateway stores no responses: send the whole conversation as `input`",
             ));
         }
+        if body.n.is_some_and(|n| n != 1) {
+            return Err(Problem::invalid("`n` must be 1"));
+        }
         if body.background == Some(true) {
             return Err(Problem::invalid("`background` is not accepted"));
         }
         let logprobs = body.logprobs()?;
         let mut parsed = body.request().map_err(Problem::invalid)?;
         parsed.logprobs = logprobs;
-        let header = headers.get(REASONING).and_then(|word| word.to_str().ok());
+        let selected = body.reasoning_format.as_deref();
+        let reasoning = ReasoningField::select(headers, selected, body.include_reasoning)?;
         let tools = body.tools.unwrap_or_default();
         let repeated = json!({
             "instructions": body.instructions, "tools": tools,
@@ -87,7 +94,7 @@ impl ResponseRequest {
         });
         Ok(Self {
             request: parsed,
-            has_reasoning: header != Some("none"),
+            has_reasoning: reasoning != ReasoningField::None,
             is_stream: body.stream.unwrap_or_default(),
             head: ResponseHead {
                 model: body.model.clone(),
