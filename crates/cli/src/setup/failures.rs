@@ -33,7 +33,7 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[Diagnostic]) -> CliErr
         });
     let places = errors.iter().map(|error| {
         let place = source.place(error.primary.start);
-        place_line(&place.to_string(), error)
+        place_line(&place, error)
     });
     CliError {
         report: Some(Box::new(ErrorReport {

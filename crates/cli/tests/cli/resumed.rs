@@ -9,7 +9,7 @@ use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue};
 use crate::send::show;
-use crate::waiting::wait_for_file;
+use crate::waiting::wait_for_text;
 
 pub(crate) const PROMPT: &str =
     "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
@@ -73,7 +73,8 @@ pub(crate) fn kill_in_the_tool(folder: &Path, server: &ModelServer, arguments: &
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for_file(&folder.join("runs"));
+    // The shell creates the file before its command writes the line.
+    wait_for_text(&folder.join("runs"), "\n");
     child.kill().unwrap();
     child.wait().unwrap();
 }
