@@ -34,7 +34,7 @@ const MAX_REFUSED: usize = 16 * SHARED_SETS;
 
 type Slot = OnceLock<(u32, Py<PyTuple>)>;
 
-/// What all deltas of a message have in common, and their results.
+/// The common part of the deltas of a message, with their results.
 pub(super) struct Results {
     index: usize,
     channel: Option<Word>,
@@ -74,7 +74,7 @@ impl Word {
 static KINDS: Mutex<VecDeque<Arc<Results>>> = Mutex::new(VecDeque::new());
 
 impl Results {
-    /// Returns those of no message. Before the first one there is no text.
+    /// Returns the results before the first message, where there is no text.
     pub(super) fn none() -> Arc<Self> {
         Arc::new(Self {
             index: 0,

@@ -61,9 +61,15 @@ pub(super) fn enqueue(session: &str, entry: NewEntry) -> Result<Call, StoreError
 }
 
 /// Reads the result, which has no row if the required session is missing.
-pub(super) fn enqueued(session: &str, row: Option<&Row>) -> Result<EnqueueResult, StoreError> {
-    let Some(row) = row else {
-        return Ok(EnqueueResult::OtherSession);
+pub(super) fn enqueued(
+    session: &str,
+    rows: &[Row],
+    is_bound: bool,
+) -> Result<EnqueueResult, StoreError> {
+    let row = match rows {
+        [row] => row,
+        [] if is_bound => return Ok(EnqueueResult::OtherSession),
+        _ => return Err(damaged(session, "the result of an entry")),
     };
     let number = |column| read_count(get(row, column)?);
     Ok(match get::<String>(row, "status")?.as_str() {

@@ -236,9 +236,10 @@ fn checked(session: &str, call: Result<Call, StoreError>) -> Result<Call, StoreE
 
 impl Store for PostgresStore {
     fn enqueue<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
+        let is_bound = entry.only_created_at.is_some();
         let call = checked(session, inbox::enqueue(session, entry));
-        self.all(call, |rows| {
-            let enqueued = inbox::enqueued(session, rows.first())?;
+        self.all(call, move |rows| {
+            let enqueued = inbox::enqueued(session, rows, is_bound)?;
             self.feed.note(session);
             Ok(enqueued)
         })

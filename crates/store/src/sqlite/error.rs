@@ -1,5 +1,6 @@
 //! Database errors in terms of the port: with the file and a remedy.
 
+use std::error::Error;
 use std::io;
 use std::path::Path;
 
@@ -45,14 +46,18 @@ pub(crate) fn search_failure(error: rusqlite::Error) -> StoreError {
     database(Path::new("the temporary database of the search"), error)
 }
 
+/// Returns the error of a disk without space, or of a used-up quota.
+pub(super) fn full(path: &Path, error: impl Error + Send + Sync + 'static) -> StoreError {
+    let path = path.display();
+    let message = format!("{path}: the disk is full; free some space and try again ({error})");
+    StoreError::full(message, error)
+}
+
 /// Converts a database error and adds the path of its file.
 pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let advice = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
-            let path = path.display();
-            let message =
-                format!("{path}: the disk is full; free some space and try again ({error})");
-            return StoreError::full(message, error);
+            return full(path, error);
         }
         Some(ErrorCode::SystemIoFailure) => {
             "the disk or file system failed; check it and try again"

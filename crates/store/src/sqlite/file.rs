@@ -10,7 +10,7 @@ use logue_harness::store::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::error::{SqliteError, SqliteResult, database, file};
+use super::error::{SqliteError, SqliteResult, database, file, full};
 use super::migration::{self, APPLICATION, foreign, migrate, no_database};
 use super::{seal, tally};
 
@@ -49,10 +49,7 @@ pub(super) fn expect_space(path: &Path) -> Result<(), StoreError> {
         Err(error)
             if [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind()) =>
         {
-            let path = path.display();
-            let message =
-                format!("{path}: the disk is full; free some space and try again ({error})");
-            Err(StoreError::full(message, error))
+            Err(full(path, error))
         }
         // Other failures are those of changes, if they concern them.
         _ => Ok(()),

@@ -83,6 +83,7 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
     inbox::claim_next(conn, &lease, "i".to_owned())?;
     inbox::claim_next(conn, &lease, "i".to_owned())?;
     inbox::request_cancel(conn, "s", CancelMode::Rollback)?;
+    inbox::request_cancel_of(conn, "s", 1, CancelMode::Rollback)?;
     inbox::journal(conn, &lease, "i".to_owned(), &["1".to_owned()])?;
     session::renew(conn, &lease, now)?;
     let outcome = || NewOutcome {
