@@ -8,7 +8,7 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::store::{
     CancelMode, Commit, Disposition, EntryPayload, LeaseResult, NewEntry, NewOutcome,
-    NewSuspension, OutcomeKind, SessionFork, SuspensionFilter, SuspensionStatus,
+    NewSuspension, OutcomeKind, SessionFork, StoreError, SuspensionFilter, SuspensionStatus,
 };
 use rusqlite::Connection;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
@@ -58,23 +58,25 @@ fn a_turn_scans_no_table() {
     }
 }
 
+/// Returns a keyed entry that asks the running one to end.
+fn keyed(now: Timestamp) -> Result<inbox::Arrival, StoreError> {
+    arrival(NewEntry {
+        work: EntryPayload::Quarantined,
+        key: Some("k".to_owned()),
+        digest: None,
+        retries: None,
+        only_if_idle: true,
+        only_after: None,
+        only_created_at: None,
+        cancel: Some(CancelMode::Interrupt),
+        now,
+    })
+}
+
 fn every_operation(conn: &Connection) -> SqliteResult<()> {
     let now = Timestamp(1);
-    let put = || {
-        arrival(NewEntry {
-            work: EntryPayload::Quarantined,
-            key: Some("k".to_owned()),
-            digest: None,
-            retries: None,
-            only_if_idle: true,
-            only_after: None,
-            only_created_at: None,
-            cancel: Some(CancelMode::Interrupt),
-            now,
-        })
-    };
-    inbox::enqueue(conn, "s", put()?)?;
-    inbox::enqueue(conn, "s", put()?)?;
+    inbox::enqueue(conn, "s", keyed(now)?)?;
+    inbox::enqueue(conn, "s", keyed(now)?)?;
     let ttl = Duration::from_secs(1);
     let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), None, now, ttl)?;
     let LeaseResult::Lease(lease) = acquired else {
@@ -131,7 +133,7 @@ fn every_operation(conn: &Connection) -> SqliteResult<()> {
             retries: Some(retries),
             key,
             only_if_idle: false,
-            ..put()?
+            ..keyed(now)?
         };
         inbox::enqueue(conn, "s", again)?;
     }
