@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::store::{Lease, LeaseResult, SharedStore, Store, StoreError};
+use logue_harness::store::{Commit, Lease, LeaseResult, SharedStore, Store, StoreError};
 use serde_json::json;
 
 use super::fixtures::{
@@ -225,6 +225,37 @@ pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore)
         history(&*store, "s").await?,
         vec![user_message("x")],
     )
+}
+
+pub(super) async fn messages_are_appended_by_the_latest_lease_and_its_turn_only(
+    store: SharedStore,
+) -> Checked {
+    store.enqueue("s", entry("x")).await?;
+    let old = lease_at(&*store, "s", "a", NOW).await?;
+    let new = lease_at(&*store, "s", "a", NOW).await?;
+    claim_next(&*store, &new, "i1").await?;
+    let append = |invocation: &str, expected_seq| Commit {
+        messages: vec![user_message("saved")],
+        ..save(invocation, expected_seq)
+    };
+    let earlier = store.commit(&old, append("i1", 0)).await;
+    refused("messages under an earlier lease", earlier, "fenced")?;
+    let other = store.commit(&new, append("i2", 0)).await;
+    refused("messages of a turn that does not run", other, "not found")?;
+    let ahead = store.commit(&new, append("i1", 1)).await;
+    refused("messages after a gap", ahead, "conflict")?;
+    same("the history", history(&*store, "s").await?, Vec::new())?;
+    store.commit(&new, append("i1", 0)).await?;
+    let again = store.commit(&new, append("i1", 0)).await;
+    refused("the same place again", again, "conflict")?;
+    store.commit(&new, append("i1", 1)).await?;
+    same(
+        "the history after two saves",
+        history(&*store, "s").await?,
+        vec![user_message("saved"), user_message("saved")],
+    )?;
+    sound(&*store).await?;
+    Ok(())
 }
 
 pub(super) async fn a_lease_that_was_given_back_does_nothing(store: SharedStore) -> Checked {

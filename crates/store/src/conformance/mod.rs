@@ -145,6 +145,7 @@ pub const fn cases() -> &'static [ConformanceCase] {
         lease::times_of_different_clocks_are_not_compared,
         lease::a_lease_that_is_over_can_be_renewed,
         lease::a_lease_that_was_taken_over_does_nothing,
+        lease::messages_are_appended_by_the_latest_lease_and_its_turn_only,
         lease::a_lease_that_was_given_back_does_nothing,
         lease::a_deleted_session_leaves_no_valid_lease,
         lease::a_distant_end_is_kept,

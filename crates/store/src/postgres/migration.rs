@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     include_str!("0007.sql"),
     include_str!("0008.sql"),
     include_str!("0009.sql"),
+    include_str!("0010.sql"),
 ];
 
 /// The oldest version of the server, as the server states it.

@@ -373,9 +373,16 @@ impl Store for PostgresStore {
     }
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
-        let call = turn::commit(lease, &commit, false);
-        self.one(call, move |row| {
-            turn::committed(lease, &commit, row)?;
+        Box::pin(async move {
+            let is_done = match turn::append(lease, &commit)? {
+                Some(call) => self.one(Ok(call), |row| get(row, "is_done")).await?,
+                None => false,
+            };
+            if !is_done {
+                let call = turn::commit(lease, &commit, false);
+                self.one(call, |row| turn::committed(lease, &commit, row))
+                    .await?;
+            }
             self.feed.note(&lease.session);
             Ok(())
         })

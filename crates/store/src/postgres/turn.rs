@@ -84,6 +84,36 @@ pub(super) fn commit(lease: &Lease, commit: &Commit, releases: bool) -> Result<C
         .flagged())
 }
 
+/// Appends messages in the middle of a turn, if the commit does nothing else and they are small.
+///
+/// Its answer is `false` where [`commit`] has to say why it is refused.
+pub(super) fn append(lease: &Lease, commit: &Commit) -> Result<Option<Call>, StoreError> {
+    let appends_only = commit.settle.is_none()
+        && commit.fields.is_empty()
+        && commit.schema_version.is_none()
+        && !commit.messages.is_empty();
+    if !appends_only {
+        return Ok(None);
+    }
+    let mut bodies = Bodies::default();
+    let messages = bodies.messages(&commit.messages)?;
+    if !bodies.hashes.is_empty() {
+        return Ok(None);
+    }
+    let call = Call::new("SELECT logue.append($1, $2, $3, $4, $5, $6, $7, $8) AS is_done");
+    Ok(Some(
+        call.step()
+            .bytes(lease.session.as_bytes().to_vec())
+            .number(count(lease.epoch))
+            .bytes(lease.owner.as_bytes().to_vec())
+            .bytes(id(&commit.invocation_id))
+            .number(count(commit.expected_seq))
+            .texts(messages)
+            .number(time(commit.now))
+            .flagged(),
+    ))
+}
+
 /// Takes a session and claims its next entry. Without `now` the database's clock decides.
 pub(super) fn begin(
     session: &str,

@@ -120,7 +120,14 @@ async fn a_turn_happens_once() {
     }
 
     let (own, lease) = (Arc::clone(&store), held.clone());
-    let commit = done("i1", 0, vec![said("first"), said("answer")]);
+    let mut append = done("i1", 0, vec![said("first")]);
+    append.settle = None;
+    let appended = cut.lost(async move { own.commit(&lease, append).await });
+    appended.await.unwrap();
+    assert_eq!(store.history("s", 0, 9).await.unwrap().len(), 1);
+
+    let (own, lease) = (Arc::clone(&store), held.clone());
+    let commit = done("i1", 1, vec![said("answer")]);
     let committed = cut.lost(async move { own.commit(&lease, commit).await });
     committed.await.unwrap();
     assert_eq!(store.history("s", 0, 9).await.unwrap().len(), 2);
