@@ -29,6 +29,34 @@ fn data_set() -> String {
 }
 
 #[test]
+fn control_tokens_of_every_family_are_found() {
+    let tokens = [
+        "<|turn>",
+        "<turn|>",
+        "<|channel>",
+        "<channel|>",
+        "<|tool_call>",
+        "<tool_call|>",
+        "<unk>",
+        "<pad>",
+        "<tools>",
+        "</tools>",
+        "<start_of_turn>",
+        "<|eot_id|>",
+        "<｜User｜>",
+        "[INST]",
+        "<|START_OF_TURN_TOKEN|>",
+    ];
+    for token in tokens {
+        let row = GOOD.replace("Hello", &format!("a{token}b"));
+        let folder = folder(&[("in.jsonl", &row)]);
+        let ran = run(folder.path(), ["data", "check", "in.jsonl"]);
+        let expected = format!("a message contains the control token `{token}`");
+        assert!(ran.stderr.contains(&expected), "{token}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn each_finding_is_reported_by_code_by_place_and_by_group() {
     let folder = folder(&[("in.jsonl", &data_set())]);
     let ran = run(

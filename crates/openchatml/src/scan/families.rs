@@ -192,11 +192,15 @@ const LLAMA: &[&str] = &[
     "patch",
 ];
 /// The first `<` of `<<SYS>>` belongs to the letters before the word.
-const LLAMA_TAGS: &[&str] = &["<SYS>>", "</SYS>>", "<s>", "</s>", "[INST]", "[/INST]"];
+const LLAMA_TAGS: &[&str] = &[
+    "<SYS>>", "</SYS>>", "<s>", "</s>", "<unk>", "<pad>", "[INST]", "[/INST]",
+];
 /// Without `[ARGS]`, `[IMG]`, `[PREFIX]`, `[MIDDLE]` and `[SUFFIX]`, which help texts contain.
 const MISTRAL_TAGS: &[&str] = &[
     "<s>",
     "</s>",
+    "<unk>",
+    "<pad>",
     "[INST]",
     "[/INST]",
     "[TOOL_CALLS]",
@@ -217,6 +221,18 @@ const MISTRAL_TAGS: &[&str] = &[
 const GEMMA_TAGS: &[&str] = &[
     "<bos>",
     "<eos>",
+    "<unk>",
+    "<pad>",
+    "<|turn>",
+    "<turn|>",
+    "<|channel>",
+    "<channel|>",
+    "<|tool>",
+    "<tool|>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<|tool_response>",
+    "<tool_response|>",
     "<start_of_turn>",
     "<end_of_turn>",
     "<start_of_image>",
@@ -246,6 +262,8 @@ const QWEN_TAGS: &[&str] = &[
     "</tool_call>",
     "<tool_response>",
     "</tool_response>",
+    "<tools>",
+    "</tools>",
     "<think>",
     "</think>",
 ];
@@ -316,7 +334,13 @@ const COHERE: &[&str] = &[
     "START_TOOL_RESULT",
     "END_TOOL_RESULT",
 ];
-const COHERE_TAGS: &[&str] = &["<BOS_TOKEN>", "<EOS_TOKEN>", "<EOP_TOKEN>"];
+const COHERE_TAGS: &[&str] = &[
+    "<BOS_TOKEN>",
+    "<EOS_TOKEN>",
+    "<EOP_TOKEN>",
+    "<PAD>",
+    "<UNK>",
+];
 
 /// The listed tokens, sorted, each with its families.
 static SORTED: LazyLock<Vec<(String, TokenFamilies)>> = LazyLock::new(|| {
