@@ -48,6 +48,7 @@ mod prefix;
 mod program;
 mod prompt_files;
 mod proxy;
+mod read_only;
 mod readiness;
 mod recovered_completions;
 mod refused;

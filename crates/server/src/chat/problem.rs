@@ -132,7 +132,17 @@ impl Problem {
         Self::of_bucket(bucket, "store_unavailable", detail.to_owned())
     }
 
+    /// Returns the problem of a store that is only read.
+    ///
+    /// The operator can correct it, and no client.
+    fn store_read_only() -> Self {
+        Self::store_unavailable("the session store is only read; nothing was changed")
+    }
+
     fn of_bucket(bucket: ErrorBucket, code: &str, detail: String) -> Self {
+        if code == "store_read_only" {
+            return Self::store_read_only();
+        }
         let status = match (code, bucket) {
             ("chat_message_shape_invalid", _) => StatusCode::BAD_REQUEST,
             (
@@ -222,6 +232,7 @@ impl From<StoreError> for Problem {
                 let detail = "the session store is damaged";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_corrupt", detail)
             }
+            StoreError::ReadOnly(_) => Self::store_read_only(),
             _ => Self::store_unavailable(detail),
         }
     }

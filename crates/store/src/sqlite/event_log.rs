@@ -76,8 +76,9 @@ impl SqliteEventLog {
     /// `boot` identifies the current start of the machine.
     ///
     /// # Errors
-    /// Returns [`StoreError::NotAStore`] if the file is another one, and [`StoreError::Unavailable`]
-    /// if it cannot be opened or created.
+    /// Returns [`StoreError::NotAStore`] if the file is another one, [`StoreError::ReadOnly`] if the
+    /// file or its directory cannot be written, and [`StoreError::Unavailable`] if it cannot be opened
+    /// or created for another reason.
     pub fn beside(store: impl AsRef<Path>, boot: &str) -> Result<Self, StoreError> {
         let store = store.as_ref();
         let open = match open(store, boot, 0) {
@@ -158,14 +159,20 @@ fn path_of(store: &Path) -> PathBuf {
 
 fn open(store: &Path, boot: &str, count: u32) -> Result<OpenLog, StoreError> {
     let path = &path_of(store);
+    if file::is_marked_read_only(path) {
+        return Err(file::unwritable(path));
+    }
     match file::private_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(super::error::file(path, error));
+            return Err(file::not_created(path, error));
         }
         _ => {}
     }
-    let prepared = prepare(path, store, boot);
-    let conn = prepared.map_err(|error| error.into_store_error(path))?;
+    let prepared = prepare(path, store, boot).map_err(|error| error.into_store_error(path));
+    let conn = match prepared {
+        Err(error) if file::permits_reading(path, &error) => return Err(file::unwritable(path)),
+        prepared => prepared?,
+    };
     Ok(OpenLog {
         readers: Queue::to_read(READERS, path, BUSY, Access::ReadWrite)?,
         writer: Queue::to_write(conn, path, BUSY, Pace::Gathered)?,

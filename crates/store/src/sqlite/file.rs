@@ -158,10 +158,38 @@ pub(super) enum Access {
 
 /// Returns the access to a file without trying to write, if its permissions forbid that.
 pub(super) fn marked_read_only(path: &Path) -> Option<Access> {
+    let is_marked = path.exists() && is_marked_read_only(path);
+    is_marked.then(|| read_only(path))
+}
+
+/// Returns whether the permissions of a file or of its directory forbid to write.
+///
+/// A user who may ignore permissions obeys them here.
+pub(super) fn is_marked_read_only(path: &Path) -> bool {
     let is_marked =
         |path: &Path| fs::metadata(path).is_ok_and(|found| found.permissions().readonly());
-    let is_marked = path.exists() && (is_marked(path) || is_marked(folder_of(path)));
-    is_marked.then(|| read_only(path))
+    is_marked(path) || is_marked(folder_of(path))
+}
+
+/// Returns the error of a file that cannot be written.
+pub(super) fn unwritable(path: &Path) -> StoreError {
+    StoreError::ReadOnly(format!(
+        "{}: cannot write: the file or its directory is read-only",
+        path.display()
+    ))
+}
+
+/// Converts the failure to create a file.
+pub(super) fn not_created(path: &Path, error: io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly(format!(
+                "{}: cannot create: its directory is read-only",
+                path.display()
+            ))
+        }
+        _ => file(path, error),
+    }
 }
 
 /// Returns the access to a file that cannot be written.
@@ -375,12 +403,12 @@ pub(super) fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
 fn create(path: &Path) -> Result<(), StoreError> {
     let folder = folder_of(path);
     if folder != Path::new(".") {
-        private_folder(folder).map_err(|error| file(folder, error))?;
+        private_folder(folder).map_err(|error| not_created(folder, error))?;
     }
     let made = private_file(path);
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(file(path, error)),
+        Err(error) => Err(not_created(path, error)),
         Ok(()) => sync_folder(folder).map_err(|error| file(path, error)),
     }
 }

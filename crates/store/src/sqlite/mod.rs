@@ -139,8 +139,9 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Returns [`StoreError::Damaged`] if the file is not a session store (it stays unchanged),
-    /// [`StoreError::Newer`] if a later version created it, and [`StoreError::Unavailable`] if it
-    /// cannot be opened or created.
+    /// [`StoreError::Newer`] if a later version created it, [`StoreError::ReadOnly`] if it is missing
+    /// and its directory cannot be written, and [`StoreError::Unavailable`] if it cannot be opened or
+    /// created for another reason.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteOptions::default())
     }
@@ -211,10 +212,7 @@ impl SqliteStore {
     ) -> StoreResult<'_, T> {
         match &self.writer {
             Some(writer) => writer.ask(flush, operation),
-            None => Box::pin(std::future::ready(Err(StoreError::ReadOnly(format!(
-                "{}: cannot write: the file or its directory is read-only",
-                self.path.display()
-            ))))),
+            None => Box::pin(std::future::ready(Err(file::unwritable(&self.path)))),
         }
     }
 
