@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult,
-    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, MemoryStore,
-    NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter,
-    SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, BeginResult, BoundLabel, CancelMode, ClaimedEntry, Commit, EnqueueResult,
+    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, LabelResult, Lease,
+    LeaseResult, MemoryStore, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource,
+    RepairReport, SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store,
+    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use serde_json::{Map, Value};
 
@@ -227,6 +227,7 @@ impl Store for Shards {
         outcome_of(entry: u64) -> Option<StoredOutcome>, Reads;
         set_label(name: &'a str, value: Value, now: Timestamp) -> (), Flushes;
         set_label_once(name: &'a str, value: Value, now: Timestamp) -> Option<Value>, Flushes;
+        set_bound_label(label: BoundLabel) -> LabelResult, Flushes;
         fork(fork: SessionFork) -> (), Flushes;
         delete() -> bool, Flushes;
         prune(unchanged_since: Timestamp, busy_too: bool) -> bool, Flushes;

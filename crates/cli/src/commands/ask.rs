@@ -21,6 +21,7 @@ use crate::setup::output::Output;
 use crate::setup::prompt::input;
 use crate::setup::question::{ASKED, Question};
 use crate::setup::session_agent::{Agent, AgentPrompt, SessionCommand};
+use crate::setup::session_labels::SessionLabels;
 use crate::setup::session_turn::{Ended, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
@@ -100,7 +101,9 @@ fn turn(arguments: &AskArgs, settings: &Settings, output: &Arc<Output>) -> Resul
                 approvals: Approvals::Suspend,
             };
             let chat = agent.chat(Arc::clone(&store), &session, &command).await?;
-            agent.remember(&session, &store).await?;
+            agent
+                .remember(&SessionLabels::new(&store, &session, known.as_ref()))
+                .await?;
             if let (Some(file), Some(last)) = (&arguments.save, &known)
                 && let AgentPrompt::Question(question) = &agent.prompt
             {

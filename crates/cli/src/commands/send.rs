@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use logue_agent::{Approvals, TurnEvent};
 use logue_harness::chat::{ChatHarness, SendOptions, TurnStream, UnfinishedTurn};
-use logue_harness::{Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use serde_json::json;
 
@@ -13,6 +12,7 @@ use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
 use crate::setup::session_agent::{Agent, AgentPrompt, SessionCommand, TTL};
+use crate::setup::session_labels::SessionLabels;
 use crate::setup::session_turn::{Ended, not_retried, refused, report_outcome, watch};
 use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
@@ -101,13 +101,12 @@ fn turn(
                 approvals: Approvals::Suspend,
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
-            agent.remember(session, &store).await?;
+            let labels = SessionLabels::new(&store, session, known.as_ref());
+            agent.remember(&labels).await?;
             let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
             let default = settings.session_ttl.filter(|_| !has_own);
             if let Some(ttl) = arguments.ttl.or(default) {
-                let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());
-                let noted = store.set_label(session, TTL, seconds, now).await;
-                noted.map_err(|error| store_failure(&error))?;
+                labels.set(TTL, json!(ttl.as_secs())).await?;
             }
             // Suspensions past their deadline must not block the new message.
             let expired = chat.expire(session).await;

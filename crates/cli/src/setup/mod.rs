@@ -24,6 +24,7 @@ pub(crate) mod requirements;
 pub(crate) mod server_access;
 pub(crate) mod server_list;
 pub(crate) mod session_agent;
+pub(crate) mod session_labels;
 pub(crate) mod session_location;
 pub(crate) mod session_turn;
 pub(crate) mod settings;

@@ -8,9 +8,9 @@ use logue_agent::{
     AgentLog, Approvals, Assistant, AuditLog, EvaluationRecord, History, Permission,
     PermissionRule, Permissions, Prepared, SessionAudit, TurnEvent, chat, prepare,
 };
+use logue_harness::SystemClock;
 use logue_harness::chat::{ChatHarness, OnCrash};
 use logue_harness::store::{LOST_LABELS, SessionInfo, SharedStore};
-use logue_harness::{Clock as _, SystemClock};
 use logue_model::SamplingSettings;
 use logue_tools::HiddenFiles;
 use serde_json::{Map, Value, json};
@@ -23,9 +23,10 @@ use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
 use crate::setup::question::{QUESTION, Question};
+use crate::setup::session_labels::SessionLabels;
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
-use crate::setup::store::{ids, shown_id, store_failure};
+use crate::setup::store::{ids, shown_id};
 use crate::setup::turn_environment::TurnCommand;
 
 /// The label with the path of the agent's prompt.
@@ -214,58 +215,51 @@ impl Agent {
     }
 
     /// Stores the new labels in the session.
-    pub(crate) async fn remember(
-        &self,
-        session: &str,
-        store: &SharedStore,
-    ) -> Result<(), CliError> {
-        self.remember_all(session, store, |_| true).await
+    pub(crate) async fn remember(&self, labels: &SessionLabels<'_>) -> Result<(), CliError> {
+        self.remember_all(labels, |_| true).await
     }
 
-    /// Stores the new labels in a session that has no agent yet.
+    /// Stores the agent in a session that has none yet.
     ///
-    /// Returns the label of the agent that the session has already; nothing else is stored if that is
-    /// another one.
+    /// Returns the label of the agent that the session has already.
     pub(crate) async fn remember_first(
         &self,
-        session: &str,
-        store: &SharedStore,
+        labels: &SessionLabels<'_>,
     ) -> Result<Option<Value>, CliError> {
-        let AgentPrompt::File(file) = &self.prompt else {
-            return self.remember(session, store).await.map(|()| None);
-        };
-        let own = json!(file.display().to_string());
-        let set = store.set_label_once(session, AGENT, own.clone(), SystemClock.now());
-        let earlier = set.await.map_err(|error| store_failure(&error))?;
-        if earlier.as_ref().is_none_or(|earlier| *earlier == own) {
-            let others = |name: &str| name != AGENT;
-            self.remember_all(session, store, others).await?;
+        match self.own_label() {
+            Some(own) => labels.set_once(AGENT, own).await,
+            None => self.remember(labels).await.map(|()| None),
         }
-        Ok(earlier)
+    }
+
+    /// Returns the label of an agent with a file.
+    pub(crate) fn own_label(&self) -> Option<Value> {
+        match &self.prompt {
+            AgentPrompt::File(file) => Some(json!(file.display().to_string())),
+            AgentPrompt::Question(_) => None,
+        }
+    }
+
+    /// Stores the new labels in a session that has this agent.
+    pub(crate) async fn remember_others(&self, labels: &SessionLabels<'_>) -> Result<(), CliError> {
+        self.remember_all(labels, |name| name != AGENT).await
     }
 
     async fn remember_all(
         &self,
-        session: &str,
-        store: &SharedStore,
+        labels: &SessionLabels<'_>,
         is_stored: impl Fn(&str) -> bool,
     ) -> Result<(), CliError> {
         let news = self.news.iter().filter(|(name, _)| is_stored(name));
         for (name, value) in news {
-            let now = SystemClock.now();
-            let noted = store.set_label(session, name, value.clone(), now).await;
-            noted.map_err(|error| store_failure(&error))?;
+            labels.set(name, value.clone()).await?;
         }
         if let Some(values) = self.given.get() {
-            let noted = store.set_label(session, VARIABLES, values.clone(), SystemClock.now());
-            noted.await.map_err(|error| store_failure(&error))?;
+            labels.set(VARIABLES, values.clone()).await?;
         }
         let record = self.record.get().map(|record| record.changed_value());
         match record {
-            Some(Ok(Some(value))) => {
-                let noted = store.set_label(session, EVALUATED, value, SystemClock.now());
-                noted.await.map_err(|error| store_failure(&error))?;
-            }
+            Some(Ok(Some(value))) => labels.set(EVALUATED, value).await?,
             Some(Err(error)) => not_recorded(&error),
             _ => {}
         }

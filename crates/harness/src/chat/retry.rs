@@ -6,9 +6,10 @@ use logue_message::ChatMessage;
 use serde_json::Value;
 
 use crate::classification::ErrorBucket;
+use crate::clock::Timestamp;
 use crate::store::{
-    EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind, StoreError, StoredOutcome,
-    SuspensionFilter,
+    EnqueueResult, EntryPayload, EntryState, NewEntry, OutcomeKind, SessionInfo, StoreError,
+    StoredOutcome, SuspensionFilter,
 };
 
 use super::failure::{Failure, TURN_CANCELLED};
@@ -40,6 +41,12 @@ pub enum RetryError {
         /// The session.
         session: String,
     },
+    /// The session was removed since it was read, also if another one has its id.
+    #[error("the session `{session}` was removed while the request was on its way")]
+    Replaced {
+        /// The session.
+        session: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -56,7 +63,7 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// # Errors
     /// Nothing failed, or the store cannot be read.
     pub async fn retry(&self, session_id: &str) -> Result<ChatTurnOutcome, RetryError> {
-        let entry = self.inner.retry_latest(session_id).await?;
+        let entry = self.inner.retry_latest(session_id, None).await?;
         Ok(self.inner.settled(session_id, entry, &Sink::none()).await)
     }
 
@@ -65,8 +72,21 @@ impl<E: Send + 'static> ChatHarness<E> {
     /// # Errors
     /// Nothing failed, or the store cannot be read.
     pub async fn retry_streaming(&self, session_id: &str) -> Result<TurnStream<E>, RetryError> {
-        let entry = self.inner.retry_latest(session_id).await?;
+        let entry = self.inner.retry_latest(session_id, None).await?;
         Ok(self.entry_streaming(session_id, entry))
+    }
+
+    /// Tries the latest turn of a session as it was read again, as [`retry_streaming`](Self::retry_streaming).
+    ///
+    /// # Errors
+    /// Nothing failed, the session was removed since, or the store cannot be read.
+    pub async fn retry_streaming_of(
+        &self,
+        session: &SessionInfo,
+    ) -> Result<TurnStream<E>, RetryError> {
+        let (id, created_at) = (&session.session, session.created_at);
+        let entry = self.inner.retry_latest(id, Some(created_at)).await?;
+        Ok(self.entry_streaming(id, entry))
     }
 
     /// Processes an entry of the inbox as a stream, which ends with its outcome.
@@ -175,6 +195,15 @@ impl<E: Send + 'static> Inner<E> {
     /// The outcome of the latest entry, if it failed.
     async fn latest_failed(&self, session: &str) -> Result<Option<StoredOutcome>, StoreError> {
         let info = self.store.session(session).await?;
+        self.failed_latest(session, info).await
+    }
+
+    /// The outcome of the latest entry of a session that was read, if it failed.
+    async fn failed_latest(
+        &self,
+        session: &str,
+        info: Option<SessionInfo>,
+    ) -> Result<Option<StoredOutcome>, StoreError> {
         let Some(info) = info.filter(|info| info.pending == 0 && info.cursor > 0) else {
             return Ok(None);
         };
@@ -183,19 +212,43 @@ impl<E: Send + 'static> Inner<E> {
     }
 
     /// Puts the latest turn into the inbox again, or finds what waits there.
-    async fn retry_latest(&self, session: &str) -> Result<u64, RetryError> {
+    ///
+    /// `created_at` is the required time of creation of the session.
+    async fn retry_latest(
+        &self,
+        session: &str,
+        created_at: Option<Timestamp>,
+    ) -> Result<u64, RetryError> {
+        let replaced = || RetryError::Replaced {
+            session: session.to_owned(),
+        };
         loop {
-            if let Some(last) = self.store.inbox(session).await?.pop() {
+            let waiting = self.store.inbox(session).await?.pop();
+            // The session is read after its inbox: if it is the required one, so was that of the inbox.
+            let info = self.store.session(session).await?;
+            if let Some(location) = info.as_ref().and_then(|info| info.elsewhere.clone()) {
+                location.check(session)?;
+            }
+            let found = info.as_ref().map(|info| info.created_at);
+            if created_at.is_some() && found != created_at {
+                return Err(replaced());
+            }
+            if let Some(last) = waiting {
                 return Ok(last.entry);
             }
-            let Some(failed) = self.latest_failed(session).await? else {
+            let Some(failed) = self.failed_latest(session, info).await? else {
                 return Err(self.nothing_failed(session).await?);
             };
-            let put = self.put_again(session, &failed, None).await?;
-            if let EnqueueResult::Entry { entry, .. } = put {
-                return Ok(entry);
+            let again = NewEntry {
+                only_created_at: created_at,
+                ..self.new_entry()
+            };
+            match self.put_again(session, &failed, Some(again)).await? {
+                EnqueueResult::Entry { entry, .. } => return Ok(entry),
+                EnqueueResult::OtherSession => return Err(replaced()),
+                // Another caller was quicker: its entry is in the inbox, or settled by now.
+                _ => {}
             }
-            // Another caller was quicker: its entry is in the inbox, or settled by now.
         }
     }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{
-    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, EnqueueResult,
-    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension,
-    SuspensionFilter,
+    AuditEntry, BeginResult, BegunTurn, BoundLabel, CancelMode, ClaimedEntry, Commit,
+    EnqueueResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, LabelResult, Lease,
+    LeaseResult, NewEntry, RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult,
+    StoredOutcome, Suspension, SuspensionFilter,
 };
 use super::transfer::{
     ImportResult, RecordArrival, RecordHash, RecordSink, RecordSource, SessionLocation,
@@ -215,6 +215,7 @@ layer! {
     list(filter: SessionFilter) -> Vec<SessionInfo>;
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
     set_label_once(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> Option<Value>;
+    set_bound_label(session: &'a str, label: BoundLabel) -> LabelResult;
     fork(session: &'a str, fork: SessionFork) -> ();
     delete(session: &'a str) -> bool;
     prune(session: &'a str, unchanged_since: Timestamp, busy_too: bool) -> bool;

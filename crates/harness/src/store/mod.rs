@@ -58,9 +58,9 @@ pub(crate) use leave::{LeaveReason, note_left};
 pub use memory::MemoryStore;
 pub use process_leases::{LeaseClock, ProcessLeases};
 pub use record::{
-    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,
+    AuditEntry, BeginResult, BegunTurn, BoundLabel, CancelMode, ClaimedEntry, Commit, Disposition,
     EnqueueResult, EntryPayload, EntryState, InboxEntry, IntegrityFault, IntegrityReport,
-    JournalNote, Lease, LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind,
+    JournalNote, LabelResult, Lease, LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind,
     RepairReport, SessionFilter, SessionFork, SessionInfo, SignalResult, StoredOutcome, Suspension,
     SuspensionFilter, SuspensionStatus,
 };
@@ -404,6 +404,16 @@ pub trait Store: Send + Sync {
         value: Value,
         now: Timestamp,
     ) -> StoreResult<'a, Option<Value>>;
+
+    /// Sets a label of the session that was read, and of no other one.
+    ///
+    /// Never creates a session. Of several calls at the same time with
+    /// [`BoundLabel::only_if_new`] one sets the label.
+    fn set_bound_label<'a>(
+        &'a self,
+        session: &'a str,
+        label: BoundLabel,
+    ) -> StoreResult<'a, LabelResult>;
 
     /// Creates a session from a prefix of another one.
     ///

@@ -112,6 +112,42 @@ pub enum EnqueueResult {
     Superseded,
 }
 
+/// A label for a session as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundLabel {
+    /// The name of the label.
+    pub name: String,
+    /// The value of the label.
+    pub value: Value,
+    /// The required time of creation of the session.
+    ///
+    /// The label is refused if the session was removed since, also if another one has its id.
+    pub only_created_at: Timestamp,
+    /// Whether a label of the name that the session has already stays.
+    pub only_if_new: bool,
+    /// The time of the change.
+    pub now: Timestamp,
+}
+
+/// The result of setting a [`BoundLabel`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LabelResult {
+    /// The session has the label.
+    Set,
+    /// The session has this earlier value, which stays.
+    Kept(Value),
+    /// The session was removed, or is another one with the same id.
+    OtherSession,
+}
+
+impl LabelResult {
+    /// Returns the result in the required session, whose earlier value may stay.
+    pub fn from_earlier(earlier: Option<Value>) -> Self {
+        earlier.map_or(Self::Set, Self::Kept)
+    }
+}
+
 /// The policy for the messages of a turn that is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -275,6 +275,10 @@ impl From<RetryError> for Problem {
     fn from(error: RetryError) -> Self {
         match error {
             RetryError::Store(error) => error.into(),
+            RetryError::Replaced { .. } => {
+                let code = "session_write_conflict";
+                Self::new(StatusCode::CONFLICT, code, error.to_string())
+            }
             error => Self::new(StatusCode::CONFLICT, "nothing_to_retry", error.to_string()),
         }
     }

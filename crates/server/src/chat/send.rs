@@ -366,7 +366,7 @@ pub(crate) async fn retry(
     let origin = TurnOrigin::default().with_permit(api.limits.permit(&caller, &agent)?);
     let own = TurnAgent::Own(&info);
     let chat = api.turns.host.chat(&session, own).await?;
-    let stream = chat.chat.retry_streaming(&session).await?;
+    let stream = chat.chat.retry_streaming_of(&info).await?;
     let turn = api.turns.start(&session, chat, origin, |_| stream);
     respond(&api, &session, &headers, turn.await?).await
 }

@@ -172,6 +172,7 @@ pub const fn cases() -> &'static [ConformanceCase] {
         session::sessions_do_not_touch_each_other,
         session::labels_lie_beside_the_state,
         session::a_label_is_set_once,
+        session::a_bound_label_is_set_on_no_other_session,
         session::a_fork_is_a_session_of_its_own,
         session::a_deleted_session_is_gone,
         session::sessions_are_listed_by_their_last_change,

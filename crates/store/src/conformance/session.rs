@@ -2,8 +2,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Commit, EntryPayload, IntegrityReport, NewSuspension, SessionFilter, SessionFork, SharedStore,
-    SignalResult, Store, SuspensionFilter,
+    BoundLabel, Commit, EntryPayload, IntegrityReport, LabelResult, NewEntry, NewSuspension,
+    SessionFilter, SessionFork, SharedStore, SignalResult, Store, SuspensionFilter,
 };
 use serde_json::{Map, Value, json};
 
@@ -95,6 +95,46 @@ pub(super) async fn a_label_is_set_once(store: SharedStore) -> Checked {
         same("the answers of the others", others, vec![true; 2])?;
     }
     Ok(())
+}
+
+pub(super) async fn a_bound_label_is_set_on_no_other_session(store: SharedStore) -> Checked {
+    let label = |created_at, only_if_new, value: u64| BoundLabel {
+        name: "agent".to_owned(),
+        value: json!(value),
+        only_created_at: created_at,
+        only_if_new,
+        now: LATER,
+    };
+    for is_once in [false, true] {
+        let other = store.set_bound_label("s", label(NOW, is_once, 0)).await?;
+        same("a missing session", other, LabelResult::OtherSession)?;
+    }
+    same("what is created", store.session("s").await?.is_none(), true)?;
+    turn(&*store, "s", "i1", "x").await?;
+    let created = store.session("s").await?.map(|info| info.created_at);
+    let created = created.unwrap_or(NOW);
+    let set = store.set_bound_label("s", label(created, true, 1)).await?;
+    same("the first label", set, LabelResult::Set)?;
+    let set = store.set_bound_label("s", label(created, true, 2)).await?;
+    same("a label once more", set, LabelResult::Kept(json!(1)))?;
+    let set = store.set_bound_label("s", label(created, false, 3)).await?;
+    same("another value", set, LabelResult::Set)?;
+    let info = store.session("s").await?;
+    let found = info.map(|info| (Value::Object(info.labels), info.updated_at));
+    same("the label", found, Some((json!({ "agent": 3 }), LATER)))?;
+    store.delete("s").await?;
+    let later = NewEntry {
+        now: Timestamp(created.0 + 1),
+        ..entry("another")
+    };
+    store.enqueue("s", later).await?;
+    for is_once in [false, true] {
+        let other = label(created, is_once, 4);
+        let other = store.set_bound_label("s", other).await?;
+        same("another session", other, LabelResult::OtherSession)?;
+    }
+    let labels = store.session("s").await?.map(|info| info.labels.len());
+    same("the labels of another session", labels, Some(0))
 }
 
 pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checked {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_harness::store::{
-    CancelMode, Disposition, ImportResult, Lease, MemoryStore, NewEntry, OutcomeKind,
+    BoundLabel, CancelMode, Disposition, ImportResult, Lease, MemoryStore, NewEntry, OutcomeKind,
     RecordArrival, RecordDigest, RecordHash, RecordHead, RecordPart, RecordParts, SessionFork,
     SessionLocation, SharedStore, SignalResult, Store, StoreError, SuspensionFilter, record_hash,
 };
@@ -232,6 +232,18 @@ async fn nothing_continues(store: &dyn Store, stale: &Lease, expected: &'static 
         store.set_label("s", "x", json!(1), LATER).await,
         expected,
     )?;
+    let created = store.session("s").await?.map(|info| info.created_at);
+    for only_if_new in [false, true] {
+        let label = BoundLabel {
+            name: "x".to_owned(),
+            value: json!(1),
+            only_created_at: created.unwrap_or(NOW),
+            only_if_new,
+            now: LATER,
+        };
+        let set = store.set_bound_label("s", label).await;
+        refused("a label of the session that was read", set, expected)?;
+    }
     refused(
         "an audit",
         store.audit("s", "i", vec![json!(1)], LATER).await,

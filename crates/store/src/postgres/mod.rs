@@ -47,11 +47,11 @@ use std::time::Duration;
 use logue_harness::Timestamp;
 use logue_harness::events::{ListenState, SessionChanges};
 use logue_harness::store::{
-    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, EnqueueResult, ImportResult,
-    InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry,
-    RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport, SessionFilter, SessionFork,
-    SessionInfo, SessionLocation, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, check_session_id,
+    AuditEntry, BeginResult, BoundLabel, CancelMode, ClaimedEntry, Commit, EnqueueResult,
+    ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, LabelResult, Lease,
+    LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport,
+    SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError,
+    StoreResult, StoredOutcome, Suspension, SuspensionFilter, check_session_id,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -507,6 +507,15 @@ impl Store for PostgresStore {
         self.one(checked(session, call), |row| {
             session::earlier_label(session, row)
         })
+    }
+
+    fn set_bound_label<'a>(
+        &'a self,
+        session: &'a str,
+        label: BoundLabel,
+    ) -> StoreResult<'a, LabelResult> {
+        let call = checked(session, session::set_bound_label(session, &label));
+        self.all(call, |rows| session::bound_label(session, rows))
     }
 
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {

@@ -2,7 +2,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, EntryPayload, SessionFilter, SessionFork, SessionInfo, SessionLocation, StoreError,
+    AuditEntry, BoundLabel, EntryPayload, LabelResult, SessionFilter, SessionFork, SessionInfo,
+    SessionLocation, StoreError,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -174,6 +175,19 @@ pub(super) fn read_history(
     Ok(messages)
 }
 
+/// The statement that calls a function with the row of the required session.
+macro_rules! bound_label {
+    ($function:literal) => {
+        concat!(
+            "SELECT l.status, l.earlier FROM (SELECT s.id FROM logue.session s WHERE ",
+            of_session!(),
+            " AND s.created_at = $5 FOR UPDATE) AS own, LATERAL ",
+            $function,
+            " AS l"
+        )
+    };
+}
+
 pub(super) fn set_label(
     session: &str,
     name: &str,
@@ -201,6 +215,34 @@ pub(super) fn set_label_once(
         .bytes(name.as_bytes().to_vec())
         .text(written(value)?)
         .number(time(now)))
+}
+
+/// Sets a label of the session with the required time of creation.
+///
+/// The row is locked before the function begins, so the session cannot be replaced meanwhile.
+pub(super) fn set_bound_label(session: &str, label: &BoundLabel) -> Result<Call, StoreError> {
+    let call = if label.only_if_new {
+        Call::new(bound_label!("logue.set_label_once(own.id, $2, $3, $4)"))
+    } else {
+        Call::new(bound_label!(
+            "(SELECT logue.set_label(own.id, $2, $3, $4) AS status, NULL::text AS earlier)"
+        ))
+    };
+    Ok(call
+        .bytes(session.as_bytes().to_vec())
+        .bytes(label.name.as_bytes().to_vec())
+        .text(written(&label.value)?)
+        .number(time(label.now))
+        .number(time(label.only_created_at)))
+}
+
+/// Reads the result, which has no row if the required session is missing.
+pub(super) fn bound_label(session: &str, rows: &[Row]) -> Result<LabelResult, StoreError> {
+    match rows {
+        [] => Ok(LabelResult::OtherSession),
+        [row] => Ok(LabelResult::from_earlier(earlier_label(session, row)?)),
+        _ => Err(damaged(session, "the result of a label")),
+    }
 }
 
 /// Reads the value of a label that the session had already.

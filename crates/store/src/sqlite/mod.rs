@@ -41,11 +41,11 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, BeginResult, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult,
-    EntryPayload, ImportResult, InboxEntry, IntegrityFault, IntegrityReport, JournalNote, Lease,
-    LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource, RepairReport,
-    SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store, StoreError,
-    StoreResult, StoredOutcome, Suspension, SuspensionFilter,
+    AuditEntry, BeginResult, BoundLabel, CancelMode, ClaimedEntry, Commit, Disposition,
+    EnqueueResult, EntryPayload, ImportResult, InboxEntry, IntegrityFault, IntegrityReport,
+    JournalNote, LabelResult, Lease, LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink,
+    RecordSource, RepairReport, SessionFilter, SessionFork, SessionInfo, SessionLocation,
+    SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -493,6 +493,17 @@ impl Store for SqliteStore {
         let (session, name) = (session.to_owned(), name.to_owned());
         self.prepared(written(&value), move |conn, value| {
             session::set_label_once(conn, &session, &name, &value, now)
+        })
+    }
+
+    fn set_bound_label<'a>(
+        &'a self,
+        session: &'a str,
+        label: BoundLabel,
+    ) -> StoreResult<'a, LabelResult> {
+        let session = session.to_owned();
+        self.prepared(written(&label.value), move |conn, value| {
+            session::set_bound_label(conn, &session, &label, &value)
         })
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    BeginResult, BegunTurn, CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo,
-    SessionLocation, StoreError, check_session_id, clock_of, is_same_holder,
+    BeginResult, BegunTurn, BoundLabel, CancelMode, LabelResult, Lease, LeaseResult, SessionFilter,
+    SessionInfo, SessionLocation, StoreError, check_session_id, clock_of, is_same_holder,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -273,6 +273,25 @@ pub(super) fn set_label_once(
     }
     set_label(conn, session, name, value, now)?;
     Ok(None)
+}
+
+/// Sets a label of the session with the required time of creation.
+pub(super) fn set_bound_label(
+    conn: &Connection,
+    session: &str,
+    label: &BoundLabel,
+    value: &str,
+) -> SqliteResult<LabelResult> {
+    if created_at(conn, session)? != Some(label.only_created_at) {
+        return Ok(LabelResult::OtherSession);
+    }
+    let (name, now) = (&label.name, label.now);
+    if label.only_if_new {
+        let earlier = set_label_once(conn, session, name, value, now)?;
+        return Ok(LabelResult::from_earlier(earlier));
+    }
+    set_label(conn, session, name, value, now)?;
+    Ok(LabelResult::Set)
 }
 
 /// Updates the time of the last change, which never decreases.

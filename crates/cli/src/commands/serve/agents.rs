@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use chatmd::Tag;
 use logue_agent::{Approvals, HostError};
+use logue_harness::BoxFuture;
 use logue_harness::chat::StateCache;
 use logue_harness::events::ListenState;
 use logue_harness::store::{SessionInfo, SharedStore, Suspension};
-use logue_harness::{BoxFuture, Clock as _, SystemClock};
 use logue_message::ChatMessage;
 use logue_model::SamplingSettings;
 use logue_server::{
@@ -30,6 +30,7 @@ use crate::exit::CliError;
 use crate::setup::output::Output;
 use crate::setup::provider_pool::ProviderPool;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, TTL};
+use crate::setup::session_labels::SessionLabels;
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::store_failure;
@@ -295,24 +296,23 @@ impl ServedAgents {
         let chat = agent
             .chat(Arc::clone(&self.store), session, &self.command(&output))
             .await?;
-        let begins = if let Some(name) = named {
-            first_agent::remember(self, &agent, session, name).await?
+        let (labels, begins) = if let Some(name) = named {
+            first_agent::remember(self, &agent, (session, known), name).await?
         } else {
-            agent.remember(session, &self.store).await?;
-            false
+            let labels = SessionLabels::new(&self.store, session, known);
+            agent.remember(&labels).await?;
+            (labels, false)
         };
         let has_own = known.is_some_and(|info| info.labels.contains_key(TTL));
         if let Some(ttl) = self.settings.session_ttl.filter(|_| !has_own) {
-            let (seconds, now) = (json!(ttl.as_secs()), SystemClock.now());
-            let noted = self.store.set_label(session, TTL, seconds, now).await;
-            noted.map_err(|error| store_failure(&error))?;
+            labels.set(TTL, json!(ttl.as_secs())).await?;
         }
         let stop = output.stop().clone();
         Ok(SessionChat {
             chat: chat.with_shared_states(&self.states),
             agent: name.unwrap_or_default(),
             begins,
-            created_at: known.map(|info| info.created_at),
+            created_at: labels.created_at(),
             stop,
         })
     }

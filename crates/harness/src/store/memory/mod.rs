@@ -17,12 +17,12 @@ use serde_json::{Map, Value};
 use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
-    AuditEntry, BeginResult, BegunTurn, CancelMode, ClaimedEntry, Commit, Disposition,
+    AuditEntry, BeginResult, BegunTurn, BoundLabel, CancelMode, ClaimedEntry, Commit, Disposition,
     EnqueueResult, EntryPayload, ImportResult, InboxEntry, IntegrityFault, IntegrityReport,
-    JournalNote, Lease, LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink, RecordSource,
-    RepairReport, SessionFilter, SessionFork, SessionInfo, SessionLocation, SignalResult, Store,
-    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus,
-    check_session_id,
+    JournalNote, LabelResult, Lease, LeaseResult, NewEntry, RecordArrival, RecordHash, RecordSink,
+    RecordSource, RepairReport, SessionFilter, SessionFork, SessionInfo, SessionLocation,
+    SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
+    SuspensionStatus, check_session_id,
 };
 use crate::clock::Timestamp;
 
@@ -402,6 +402,27 @@ impl Store for MemoryStore {
         now: Timestamp,
     ) -> StoreResult<'a, Option<Value>> {
         self.with(move |data| Ok(data.made(session, now)?.set_label_once(name, value, now)))
+    }
+
+    fn set_bound_label<'a>(
+        &'a self,
+        session: &'a str,
+        label: BoundLabel,
+    ) -> StoreResult<'a, LabelResult> {
+        self.with(move |data| {
+            let found = data.sessions.get(session).map(Session::created_at);
+            if found != Some(label.only_created_at) {
+                return Ok(LabelResult::OtherSession);
+            }
+            let (name, value, now) = (label.name, label.value, label.now);
+            let session = data.made(session, now)?;
+            if label.only_if_new {
+                let earlier = session.set_label_once(&name, value, now);
+                return Ok(LabelResult::from_earlier(earlier));
+            }
+            session.set_label(&name, value, now);
+            Ok(LabelResult::Set)
+        })
     }
 
     fn fork<'a>(&'a self, session: &'a str, fork: SessionFork) -> StoreResult<'a, ()> {
