@@ -238,23 +238,101 @@ fn a_server_on_a_file_that_is_moved_to_another_file_loses_nothing() {
     moves_in_use("sqlite:s.db", "sqlite:new.db");
 }
 
+/// Serves an agent that answers, and one whose calls wait for a person.
+fn outlets(place: &Path) -> (ModelServer, Served) {
+    let call = |_: &Received| {
+        let answer = Answer::text("Now.").with_call("c1", "work", "{}");
+        Reply::Answer(answer)
+    };
+    let model = ModelServer::start_by(call, Delivery::Whole).unwrap();
+    let mut command = logue(place);
+    command.env("OPENAI_BASE_URL", model.base_url());
+    let arguments = ["agent.md", "asks.md", "--permission", "*=ask"];
+    (model, Served::start_with(command, &arguments))
+}
+
+/// The input of a run of AG-UI, with a message or answers.
+fn run_input(thread: &str, text: Option<&str>, resume: &Value) -> Value {
+    let messages = text.map(|text| json!([{"id": text, "role": "user", "content": text}]));
+    json!({"threadId": thread, "runId": format!("{text:?}{resume}"), "tools": [], "context": [],
+        "state": {}, "forwardedProps": {}, "messages": messages.unwrap_or(json!([])),
+        "resume": resume})
+}
+
+/// The turns that wait in a session, a thread and a response.
+struct Waiting {
+    signal: String,
+    interrupt: Value,
+    response: Value,
+}
+
+impl Waiting {
+    fn begin(served: &Served) -> Self {
+        let body = json!({"message": "go", "agent": "asks"});
+        let sent = served.post("/v1/sessions/waits/send", &body);
+        assert_eq!(sent.status, 202, "{sent:?}");
+        let run = run_input("open", Some("go"), &Value::Null);
+        let run = served.post("/v1/ag-ui/asks", &run).text;
+        let mut data = run.lines().filter_map(|line| line.strip_prefix("data: "));
+        let last: Value = serde_json::from_str(data.next_back().unwrap()).unwrap();
+        let response = served.post("/v1/responses", &json!({"model": "asks", "input": "go"}));
+        assert_eq!(response.status, 200, "{response:?}");
+        Self {
+            signal: sent.json()["signal"]["signal_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+            interrupt: last["outcome"]["interrupts"][0]["id"].clone(),
+            response: response.json(),
+        }
+    }
+
+    /// Decides about each turn, reads the signal, and sends a message instead of an answer.
+    fn answers(&self, served: &Served) -> Vec<Answered> {
+        let payload = json!({"approved": true});
+        let answer =
+            json!([{"interruptId": self.interrupt, "status": "resolved", "payload": payload}]);
+        let request = self.response["output"].as_array().unwrap().last().unwrap();
+        let approval = json!({"type": "mcp_approval_response", "approve": true,
+            "approval_request_id": request["id"]});
+        let decided = json!({"model": "asks", "previous_response_id": self.response["id"],
+            "input": [approval]});
+        let signal = format!("/v1/signals/{}", self.signal);
+        vec![
+            served.get(&signal),
+            served.post(&signal, &json!({"approval": "approve"})),
+            served.post("/v1/sessions/waits/retry", &json!({})),
+            served.post("/v1/ag-ui/asks", &run_input("open", None, &answer)),
+            served.post(
+                "/v1/ag-ui/asks",
+                &run_input("open", Some("more"), &Value::Null),
+            ),
+            served.post("/v1/responses", &decided),
+        ]
+    }
+}
+
 /// Every way to continue a session names the move, and changes nothing.
 #[test]
 fn a_moved_session_is_refused_by_every_outlet() {
-    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let folder = folder(&[
+        ("agent.md", "<config model=\"echo:\"/>\n"),
+        (
+            "asks.md",
+            "<config model=\"m\"/>\n<tool name=\"work\" command=\"printf done\"/>\n",
+        ),
+    ]);
     let place = folder.path();
-    let served = Served::start(place, &["agent.md"]);
-    let run = |text: &str| {
-        json!({"threadId": "thread", "runId": text, "tools": [], "context": [], "state": {},
-            "forwardedProps": {}, "messages": [{"id": text, "role": "user", "content": text}]})
-    };
+    let (_model, served) = outlets(place);
+    let run = |text: &str| run_input("thread", Some(text), &Value::Null);
     let chat = json!({"model": "agent", "messages": [{"role": "user", "content": "one"}]});
     let in_session = [("x-logue-session", "chat"), ("idempotency-key", "k")];
     let completions = |body: &Value| {
         let path = "/v1/chat/completions";
         served.request("POST", path, &in_session, &body.to_string())
     };
-    let sent = served.post("/v1/sessions/s1/send", &json!({"message": "one"}));
+    let first = json!({"message": "one", "agent": "agent"});
+    let sent = served.post("/v1/sessions/s1/send", &first);
     assert_eq!(sent.status, 200, "{sent:?}");
     let completed = completions(&chat);
     assert_eq!(completed.status, 200, "{completed:?}");
@@ -262,6 +340,9 @@ fn a_moved_session_is_refused_by_every_outlet() {
     let response = response.json()["id"].clone();
     let streamed = served.post("/v1/ag-ui/agent", &run("one"));
     assert!(streamed.text.contains("RUN_FINISHED"), "{streamed:?}");
+    let waiting = Waiting::begin(&served);
+    let before = served.get("/v1/sessions/s1").json();
+    assert!(before.get("location").is_none(), "{before}");
     let moves = [
         "sessions",
         "migrate",
@@ -291,9 +372,10 @@ fn a_moved_session_is_refused_by_every_outlet() {
     let more = json!({"model": "agent", "messages": [{"role": "user", "content": "two"}]});
     let continued = json!({"model": "agent", "input": "two", "previous_response_id": response});
     let id = response.as_str().unwrap();
-    for answer in [
+    let mut answers = vec![
         served.post("/v1/sessions/s1/send", &json!({"message": "two"})),
         served.post("/v1/sessions/s1/cancel", &json!({})),
+        served.post("/v1/sessions/s1/retry", &json!({})),
         served.post("/v1/sessions/s1/fork", &json!({})),
         served.post("/v1/sessions/s1/rerun", &json!({"step": 1})),
         served.request("DELETE", "/v1/sessions/s1", &[], ""),
@@ -301,9 +383,62 @@ fn a_moved_session_is_refused_by_every_outlet() {
         served.post("/v1/responses", &continued),
         served.request("DELETE", &format!("/v1/responses/{id}"), &[], ""),
         served.post("/v1/ag-ui/agent", &run("two")),
-    ] {
+    ];
+    answers.extend(waiting.answers(&served));
+    for answer in answers {
         assert!(answer.text.contains("session_moved"), "{answer:?}");
         assert!([200, 409].contains(&answer.status), "{answer:?}");
+        // Neither an interrupt, which is answered in the new store, nor its address.
+        assert!(!answer.text.contains("responseSchema"), "{answer:?}");
+        assert!(!answer.text.contains("new.db"), "{answer:?}");
     }
     assert_eq!(listed(), before);
+    is_shown_as_moved(place, &served);
+}
+
+/// The record that stayed can be read, and names the move.
+fn is_shown_as_moved(place: &Path, served: &Served) {
+    let to = place.canonicalize().unwrap().join("new.db");
+    let to = format!("sqlite:{}", to.display());
+    let listed = served.get("/v1/sessions").json()["sessions"].clone();
+    let listed = listed.as_array().unwrap();
+    assert!(listed.len() > 3, "{listed:?}");
+    let mut shown = listed.clone();
+    shown.push(served.get("/v1/sessions/s1").json());
+    for shown in shown {
+        assert_eq!(shown["location"], "moved", "{shown}");
+        assert_eq!(shown["moved_to"], *to, "{shown}");
+    }
+    let connected = served.post("/v1/ag-ui/asks", &run_input("open", None, &Value::Null));
+    assert!(
+        connected.text.contains("MESSAGES_SNAPSHOT"),
+        "{connected:?}"
+    );
+    assert!(!connected.text.contains("responseSchema"), "{connected:?}");
+    // A client with a token needs the scope `debug` for the address.
+    for (name, scope, expected) in [
+        ("reader", "read", Value::Null),
+        ("operator", "read,debug", json!(to)),
+    ] {
+        let create = ["serve", "token", "create", name, "--scope", scope];
+        let created = on(place, "sqlite:s.db", &create);
+        assert_eq!(created.status, 0, "{}", created.stderr);
+        let token = format!("Bearer {}", created.stdout.trim());
+        let headers = [("authorization", token.as_str())];
+        wait_until(
+            || format!("no token is required: {}", served.said()),
+            || served.get("/v1/sessions/s1").status == 401,
+        );
+        let mut read = served.request("GET", "/v1/sessions/s1", &headers, "");
+        wait_until(
+            || format!("the token `{name}` is unknown: {}", served.said()),
+            || {
+                read = served.request("GET", "/v1/sessions/s1", &headers, "");
+                read.status == 200
+            },
+        );
+        let shown = read.json();
+        assert_eq!(shown["location"], "moved", "{shown}");
+        assert_eq!(shown["moved_to"], expected, "{shown}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The description of the interface, as a document and as a page.
 
+use serde_json::Value;
+
 use crate::client::Served;
 use crate::program::folder;
 
@@ -40,6 +42,48 @@ fn the_document_and_its_page_describe_every_path() {
             assert!(!is_unknown, "{method} {path}: {}", answer.head);
             assert_ne!(answer.status, 405, "{method} {path}: {}", answer.head);
         }
+    }
+}
+
+/// Returns the codes of a status that the document lists for an operation.
+fn codes<'d>(document: &'d Value, path: &str, method: &str, status: &str) -> Vec<&'d str> {
+    let answer = &document["paths"][path][method]["responses"][status];
+    let Some(name) = answer["$ref"].as_str() else {
+        return Vec::new();
+    };
+    let answer = document.pointer(name.trim_start_matches('#')).unwrap();
+    let schema = &answer["content"]["application/problem+json"]["schema"]["allOf"][1];
+    let code = &schema["properties"]["code"];
+    let codes = code["enum"].as_array().or(code["examples"].as_array());
+    let codes = codes.unwrap().iter();
+    codes.map(|code| code.as_str().unwrap()).collect()
+}
+
+/// A response that runs or waits is cancelled; only one of another store is not.
+#[test]
+fn the_document_lists_the_conflicts_of_operations() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let served = Served::start(folder.path(), &["agent.md"]);
+    let document = served.get("/openapi.json").json();
+    let moved = ["session_moved", "session_arriving"];
+    for (method, path, further) in [
+        ("post", "/v1/responses/{response}/cancel", None),
+        ("post", "/v1/sessions/{session}/cancel", None),
+        ("get", "/v1/signals/{signal}", None),
+        ("delete", "/v1/responses/{response}", Some("session_busy")),
+        ("delete", "/v1/sessions/{session}", Some("session_busy")),
+    ] {
+        let mut expected = moved.to_vec();
+        expected.extend(further);
+        let found = codes(&document, path, method, "409");
+        assert_eq!(found, expected, "{method} {path}");
+    }
+    for path in [
+        "/v1/sessions/{session}/retry",
+        "/v1/sessions/{session}/send",
+    ] {
+        let found = codes(&document, path, "post", "409");
+        assert!(found.starts_with(&moved), "{path}: {found:?}");
     }
 }
 

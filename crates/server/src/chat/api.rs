@@ -123,6 +123,12 @@ impl Api {
     }
 }
 
+/// Refuses a session that another store continues.
+pub(crate) fn require_here(info: &SessionInfo) -> Result<(), StoreError> {
+    let location = info.elsewhere.clone();
+    location.map_or(Ok(()), |location| location.check(&info.session))
+}
+
 /// Refuses a caller without a permission.
 pub(crate) fn require(caller: &Caller, scope: TokenScope) -> Result<(), Problem> {
     if caller.has(scope) {

@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use logue_harness::store::{
-    SessionFilter, SessionInfo, Store, StoreError, SuspensionFilter, SuspensionStatus,
-    current_history,
+    SessionFilter, SessionInfo, SessionLocation, Store, StoreError, SuspensionFilter,
+    SuspensionStatus, current_history,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ pub(crate) async fn list(
         if info.seq == 0 && info.cursor == 0 && info.pending == 0 {
             continue;
         }
-        let mut shown = summary(info, &agent);
+        let mut shown = summary(info, &agent, &caller);
         if let Some(search) = &mut search {
             let Some(excerpt) = search.excerpt(&**api.store(), info).await? else {
                 continue;
@@ -118,10 +118,24 @@ pub(crate) async fn list(
     Ok(Json(body))
 }
 
-fn summary(info: &SessionInfo, agent: &str) -> Value {
-    json!({"session": info.session, "agent": agent, "messages": info.seq,
+/// Returns an overview of a session.
+///
+/// The address of another store that continues it may name servers of the operator.
+fn summary(info: &SessionInfo, agent: &str, caller: &Caller) -> Value {
+    let mut summary = json!({"session": info.session, "agent": agent, "messages": info.seq,
         "pending": info.pending, "created_at": info.created_at.0,
-        "updated_at": info.updated_at.0})
+        "updated_at": info.updated_at.0});
+    let (location, name, address) = match &info.elsewhere {
+        Some(SessionLocation::Moved { to }) => ("moved", "moved_to", to),
+        Some(SessionLocation::Arriving { from }) => ("arriving", "arriving_from", from),
+        _ => return summary,
+    };
+    summary["location"] = json!(location);
+    // Without tokens, clients on the server's machine may do everything that it allows.
+    if caller.token.is_none() || caller.has(TokenScope::Debug) {
+        summary[name] = json!(address);
+    }
+    summary
 }
 
 /// `GET /v1/sessions/{session}`: the state of a session, and the events that follow it.
@@ -139,7 +153,7 @@ pub(crate) async fn show(
     let position = log.position(&session).await?;
     let open = log.first_after_entry(&session, position.settled).await?;
     let (info, agent) = api.session(&caller, &session).await?;
-    let mut body = summary(&info, &agent);
+    let mut body = summary(&info, &agent, &caller);
     // A client that follows from here receives the turns that have not ended from their beginning.
     let seq = open.map_or(position.seq, |open| open - 1);
     body["events_after"] = json!(EventId::of(position).at(seq).to_string());

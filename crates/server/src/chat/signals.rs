@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, TokenScope};
-use super::api::{Api, body, require};
+use super::api::{Api, body, require, require_here};
 use super::extract::PathOf;
 use super::limits::TurnPermit;
 use super::problem::Problem;
@@ -63,7 +63,13 @@ pub(crate) async fn show(
     PathOf(signal): PathOf<String>,
 ) -> Result<Json<Value>, Problem> {
     require(&caller, TokenScope::Read)?;
-    Ok(Json(shown(&find(&api, &caller, &signal).await?)))
+    let waiting = find(&api, &caller, &signal).await?;
+    if waiting.status == SuspensionStatus::Suspended {
+        // It waits in the store that continues its session.
+        let (info, _) = api.session(&caller, &waiting.session).await?;
+        require_here(&info)?;
+    }
+    Ok(Json(shown(&waiting)))
 }
 
 /// `POST /v1/signals/{signal}`

@@ -4,7 +4,7 @@ use axum::response::Response;
 use logue_harness::chat::{ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget};
 use logue_harness::events::LoggedEvent;
 use logue_harness::store::{
-    SessionInfo, Suspension, SuspensionFilter, SuspensionStatus, current_history,
+    SessionInfo, StoreError, Suspension, SuspensionFilter, SuspensionStatus, current_history,
 };
 use logue_message::ChatMessage;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::messages::{message_json, shown, snapshot};
 use super::stream::{Refusal, RunOutlet, Stopped};
 use super::thread::{Place, branches, current, place as place_of};
 use crate::chat::access::Caller;
-use crate::chat::api::Api;
+use crate::chat::api::{Api, require_here};
 use crate::chat::host::TurnAgent;
 use crate::chat::outcomes::{adopt, outcome_json};
 use crate::chat::parameters::TurnParameters;
@@ -72,10 +72,21 @@ pub(super) fn start(
 impl Run {
     async fn drive(&mut self) -> Result<(), Stopped> {
         match std::mem::replace(&mut self.input.purpose, RunPurpose::Connect) {
-            RunPurpose::Message(message) => self.message(message).await,
-            RunPurpose::Resume(entries) => self.resume(&entries).await,
+            RunPurpose::Message(message) => {
+                self.require_here()?;
+                self.message(message).await
+            }
+            RunPurpose::Resume(entries) => {
+                self.require_here()?;
+                self.resume(&entries).await
+            }
             RunPurpose::Connect => self.connect().await,
         }
+    }
+
+    /// Refuses to continue a thread that another store continues.
+    fn require_here(&self) -> Result<(), StoreError> {
+        self.known.as_ref().map_or(Ok(()), require_here)
     }
 
     /// Runs the turn of a new message, or repeats the events of an earlier delivery.
@@ -307,6 +318,8 @@ impl Run {
             let filter = SuspensionFilter {
                 session: Some(session),
                 status,
+                // A moved thread has its interrupts in the store that continues it.
+                is_usable: true,
                 ..SuspensionFilter::default()
             };
             found.extend(store.suspensions(filter).await?);

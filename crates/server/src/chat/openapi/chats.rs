@@ -46,6 +46,21 @@ fn followed_sessions() -> Operation {
         )
 }
 
+fn removed_session() -> Operation {
+    Operation::new(
+        SESSIONS,
+        "delete",
+        "/v1/sessions/{session}",
+        "removeSession",
+        "Removes a session",
+    )
+    .scope(TokenScope::Send)
+    .answer_in(204, "The session is removed.", "", &Value::Null)
+    .of_session()
+    .problem(404, "session_not_found")
+    .problem(409, "session_busy")
+}
+
 fn sessions() -> Vec<Operation> {
     let limit = json!({"type": "integer", "minimum": 0});
     vec![
@@ -82,17 +97,7 @@ fn sessions() -> Vec<Operation> {
         )
         .answer(200, "The session.", &schema("SessionState"))
         .problem(404, "session_not_found"),
-        Operation::new(
-            SESSIONS,
-            "delete",
-            "/v1/sessions/{session}",
-            "removeSession",
-            "Removes a session",
-        )
-        .scope(TokenScope::Send)
-        .answer_in(204, "The session is removed.", "", &Value::Null)
-        .problem(404, "session_not_found")
-        .problem(409, "session_busy"),
+        removed_session(),
         get(
             "/v1/sessions/{session}/messages",
             "listMessages",
@@ -195,6 +200,7 @@ fn turns() -> Vec<Operation> {
             &json!({"type": "object",
                 "required": ["cancelling"], "properties": {"cancelling": {"type": "boolean"}}}),
         )
+        .of_session()
         .problem(404, "session_not_found"),
         turn_answers(post(
             "/v1/sessions/{session}/retry",
@@ -206,6 +212,7 @@ fn turns() -> Vec<Operation> {
         post("/v1/sessions/{session}/fork", "fork", "Copies a session")
             .body(&schema("ForkRequest"), false)
             .answer(201, "The copy.", &schema("Branch"))
+            .of_session()
             .problem(503, "server_draining")
             .problem(404, "session_not_found")
             .problem(409, "session_exists")
@@ -254,6 +261,7 @@ fn signals() -> Vec<Operation> {
         )
         .scope(TokenScope::Read)
         .answer(200, "The turn.", &waiting)
+        .of_session()
         .problem(404, "signal_not_found"),
         turn_answers(
             Operation::new(

@@ -169,10 +169,17 @@ impl Operation {
         self
     }
 
+    /// Adds the problems of an operation on a session that another store may continue.
+    pub(crate) fn of_session(self) -> Self {
+        self.problem(409, "session_moved")
+            .problem(409, "session_arriving")
+    }
+
     /// Adds the problems of an operation that waits for a turn.
     pub(crate) fn turn(mut self) -> Self {
         self.has_turn = true;
-        self.problem(429, "turns_limited")
+        self.of_session()
+            .problem(429, "turns_limited")
             .problem(409, "session_busy")
             .problem(503, "server_draining")
             .problem(409, "session_awaiting_signal")

@@ -80,16 +80,17 @@ fn responses() -> Vec<Operation> {
             "Removes a response from the lists; its session remains",
         )
         .answer(200, "The removal.", &object(&["id", "deleted"]))
+        .of_session()
         .problem(404, "response_not_found")
         .problem(409, "session_busy"),
         operation(
             ("post", "/v1/responses/{response}/cancel"),
             "cancelResponse",
-            "Ends a response that runs",
+            "Ends a response that runs or waits",
         )
         .answer(200, "The response.", &response)
-        .problem(404, "response_not_found")
-        .problem(409, "session_busy"),
+        .of_session()
+        .problem(404, "response_not_found"),
         operation(
             ("get", "/v1/responses/{response}/input_items"),
             "listInputItems",
@@ -123,6 +124,7 @@ fn conversations() -> Vec<Operation> {
             "Removes a conversation",
         )
         .answer(200, "The removal.", &object(&["id", "deleted"]))
+        .of_session()
         .problem(404, "conversation_not_found")
         .problem(409, "session_busy"),
         operation(

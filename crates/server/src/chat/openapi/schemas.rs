@@ -119,6 +119,12 @@ fn answers() -> Value {
     let summary = json!({
         "session": text, "agent": text, "messages": position, "pending": position,
         "created_at": position, "updated_at": position,
+        "location": {"enum": ["moved", "arriving"],
+            "description": "Present if another store continues the session, or still has it."},
+        "moved_to": {"type": "string",
+            "description": "The address of that store; requires the scope `debug`."},
+        "arriving_from": {"type": "string",
+            "description": "The address of that store; requires the scope `debug`."},
     });
     let summary_fields = [
         "session",
