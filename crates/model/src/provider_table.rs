@@ -228,10 +228,12 @@ impl ProviderAccount {
         let Some(segment) = self.models_segment else {
             return base_url.to_owned();
         };
-        let url = base_url.trim_end_matches('/');
+        let end = base_url.find('?').unwrap_or(base_url.len());
+        let (url, query) = base_url.split_at(end);
+        let url = url.trim_end_matches('/');
         let parent = url.strip_suffix(segment);
         let parent = parent.and_then(|parent| parent.strip_suffix('/'));
-        format!("{}/{segment}", parent.unwrap_or(url))
+        format!("{}/{segment}{query}", parent.unwrap_or(url))
     }
 }
 

@@ -44,6 +44,9 @@ pub fn is_base_url(text: &str) -> bool {
 /// Parses an HTTP URL; an error is the cause in plain words.
 pub(crate) fn parse_base_url(text: &str) -> Result<Url, String> {
     match Url::parse(text) {
+        Ok(url) if url.fragment().is_some() => {
+            Err("it has a fragment, which no server receives; write `#` as `%23`".to_owned())
+        }
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         Err(error) if text.trim_start().starts_with("http") && text.contains("://") => {
             Err(error.to_string())

@@ -47,8 +47,8 @@ impl HttpExchange {
     /// Sends an encoded request and reads the response.
     ///
     /// # Errors
-    /// Returns every failure with its category. Messages contain neither the key nor the password of
-    /// the URL.
+    /// Returns every failure with its category. Messages contain neither the key nor the password and
+    /// the query of the URL.
     pub(crate) async fn run(
         &self,
         request: &ModelRequest<'_>,
@@ -65,10 +65,11 @@ impl HttpExchange {
             Ok(result) => result,
             Err(_) => Err(total_time_exceeded(limits)),
         };
-        let password = self.base.password();
+        // A query may contain a key.
+        let (password, query) = (self.base.password(), self.base.query());
         let key = self.options.api_key.as_deref();
-        let mut response =
-            result.map_err(|error| redact(error, key.into_iter().chain(password)))?;
+        let secrets = key.into_iter().chain(password).chain(query);
+        let mut response = result.map_err(|error| redact(error, secrets))?;
         make_ids_unique(&mut response.message, request.messages);
         Ok(response)
     }

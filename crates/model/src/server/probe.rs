@@ -196,10 +196,13 @@ impl ServerProbe {
         Ok(ServerReport { software, models })
     }
 
+    /// Returns the URL of a path below the base URL, whose query it keeps.
     fn url(&self, path: &str) -> Result<Url, ProviderError> {
-        let base = self.base_url.trim_end_matches('/');
-        let url =
-            parse_base_url(&self.base_url).and_then(|_| parse_base_url(&format!("{base}{path}")));
+        let url = parse_base_url(&self.base_url).map(|mut url| {
+            let path = format!("{}{path}", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+            url
+        });
         url.map_err(|error| {
             ProviderError::new(
                 Category::InvalidRequest,

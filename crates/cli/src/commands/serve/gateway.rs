@@ -51,17 +51,18 @@ fn model_of(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
-/// Returns the base URL of a server; an address without a path receives `/v1`.
+/// Returns the base URL of a server.
+///
+/// An address without a path receives `/v1`, before its query.
 fn with_version(url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    let has_path = url
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (location, query) = url.split_at(end);
+    let location = location.trim_end_matches('/');
+    let has_path = location
         .split_once("://")
         .is_none_or(|(_, rest)| rest.contains('/'));
-    if has_path {
-        url.to_owned()
-    } else {
-        format!("{url}/v1")
-    }
+    let version = if has_path { "" } else { "/v1" };
+    format!("{location}{version}{query}")
 }
 
 /// Returns the report of failed requests.

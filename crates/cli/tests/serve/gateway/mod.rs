@@ -1,5 +1,6 @@
 //! `logue serve harmony:MODEL`: requests that reach the upstream server, and answers of the gateway.
 
+mod addresses;
 mod answers;
 mod failures;
 mod keyed;
