@@ -22,6 +22,8 @@ const OTHER: Duration = Duration::from_secs(1);
 /// The time without a failure after which the store works again.
 const CALM: Duration = Duration::from_secs(3);
 
+/// The time for the answer of a store that has refused a change.
+const ANSWER: Duration = Duration::from_secs(1);
 /// The time for which a write that failed counts. A turn that cannot end is tried again earlier.
 const REFUSED: Duration = Duration::from_secs(20);
 
@@ -192,9 +194,15 @@ impl StoreLayer for LoggedStore {
         let refusal = self.lock().refusal(Instant::now()).cloned();
         let running = self.forward(|store| store.ready());
         Box::pin(async move {
-            // Its answer names the cause, which the error of a change may not.
-            running.await?;
-            refusal.map_or(Ok(()), Err)
+            let Some(refusal) = refusal else {
+                return running.await;
+            };
+            // The answer of the store names the cause, which the error of a change may not. A store
+            // that is slow as well has the known cause.
+            match tokio::time::timeout(ANSWER, running).await {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(())) | Err(_) => Err(refusal),
+            }
         })
     }
 

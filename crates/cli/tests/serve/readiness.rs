@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nix::libc;
 use serde_json::json;
 
 use crate::client::{Answered, Served};
 use crate::program::{folder, logue};
+use crate::slow_log::writer_lock;
 use crate::waiting::wait_until;
 
 const SEND: &str = "/v1/sessions/s1/send";
@@ -74,6 +76,37 @@ fn fault_library() -> PathBuf {
     let beside = program.ancestors().skip(1).take(2);
     let mut found = beside.map(|folder| folder.join("libfaultfs.so"));
     found.find(|library| library.exists()).unwrap()
+}
+
+#[test]
+fn a_slow_store_is_not_ready_for_the_known_reason() {
+    let folder = folder(&[("agent.md", "<config model=\"echo:\"/>\n")]);
+    let full = folder.path().join("full");
+    let mut command = logue(folder.path());
+    command
+        .env("LD_PRELOAD", fault_library())
+        .env("FAULTFS_UNDER", folder.path())
+        .env("FAULTFS_FULL", &full);
+    let served = Served::start_with(command, &["agent.md"]);
+    assert_eq!(send(&served).status, 200);
+    fs::write(&full, "").unwrap();
+    let large = json!({"message": "x".repeat(1_000_000)});
+    let refused = served.post(SEND, &large);
+    assert_eq!(refused.status, 503, "{refused:?}");
+    // The store has refused a change, and does not answer any more.
+    let lock = writer_lock(&folder.path().join("s.db-shm"));
+    lock(libc::F_WRLCK);
+    let refused = served.get("/readyz");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    let detail = refused.json()["detail"].to_string();
+    assert!(
+        detail.contains("disk of the session store is full"),
+        "{refused:?}"
+    );
+    lock(libc::F_UNLCK);
+    fs::remove_file(&full).unwrap();
+    assert_eq!(send(&served).status, 200);
+    wait_for_status(&served, 200);
 }
 
 #[test]
