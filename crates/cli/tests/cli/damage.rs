@@ -532,3 +532,46 @@ fn a_log_that_cannot_be_read_is_named() {
         assert!(ran.stderr.contains("copy.db-wal"), "{}", ran.stderr);
     }
 }
+
+/// Messages of a turn whose record was damaged are neither copied nor those of another turn.
+#[test]
+fn the_steps_after_a_repair_keep_their_turns() {
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let server = serve(vec![
+        Answer::text("The first answer."),
+        Answer::text("The second answer."),
+        Answer::text("The third answer."),
+    ]);
+    for (message, key) in [("one", "key-1"), ("two", "key-2"), ("three", "key-3")] {
+        let send = ["send", "--idempotency-key", key, "--agent", "p.md"];
+        let sent = say(
+            folder.path(),
+            &server,
+            &[&send[..], &["s", message]].concat(),
+        );
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    }
+    let steps = || {
+        let shown = run(folder.path(), ["sessions", "show", "s", "--steps"]);
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        let turn = |line: &str| line.split_inclusive(':').next().unwrap().to_owned();
+        let headings = shown.stdout.lines().filter(|line| line.starts_with("──"));
+        headings.map(turn).collect::<Vec<String>>()
+    };
+    assert_eq!(steps(), ["── turn 1:", "── turn 2:", "── turn 3:"]);
+    flip(&store_below(folder.path()).unwrap(), "key-2");
+    let repaired = run(folder.path(), ["sessions", "repair"]);
+    assert_eq!(repaired.status, 0, "{}{}", repaired.stdout, repaired.stderr);
+    assert_eq!(steps(), ["── turn 1:", "── turn unknown:", "── turn 3:"]);
+    // A copy is one, whatever was damaged in its source.
+    let fork = ["sessions", "fork", "s", "copy"];
+    let forked = run(folder.path(), fork);
+    assert_eq!(forked.status, 0, "{}", forked.stderr);
+    let shown = run(folder.path(), ["sessions", "show", "copy", "--steps"]);
+    assert!(
+        shown.stdout.starts_with("── copied or imported\n"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(shown.stdout.matches("──").count(), 1, "{}", shown.stdout);
+}

@@ -31,8 +31,12 @@ pub struct SessionStep {
     pub name: Option<String>,
     /// The text, or the arguments of a call.
     pub text: String,
-    /// The turn that it belongs to; none for a copied or imported message.
+    /// The turn that it belongs to.
+    ///
+    /// None for a copied or imported message, and for one whose turn is unknown.
     pub turn: Option<StepTurn>,
+    /// Whether the turn may be unknown because its record was damaged.
+    pub is_turn_lost: bool,
 }
 
 /// The turn of a step.
@@ -177,6 +181,11 @@ pub(super) fn steps_of(timeline: &Timeline) -> Vec<SessionStep> {
     if let Some(running) = &timeline.running {
         steps.running(running);
     }
+    for step in &mut steps.steps {
+        let is_unknown = step.turn.is_none();
+        let position = step.position.filter(|_| is_unknown);
+        step.is_turn_lost = position.is_some_and(|position| timeline.may_be_lost(position));
+    }
     steps.steps
 }
 
@@ -206,6 +215,7 @@ impl SessionStep {
             name: None,
             text: text.into(),
             turn: None,
+            is_turn_lost: false,
         }
     }
 }

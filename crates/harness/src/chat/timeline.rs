@@ -23,6 +23,8 @@ pub(super) struct TurnRows {
     pub(super) outcome: StoredOutcome,
     pub(super) key: Option<String>,
     pub(super) accepted_at: Timestamp,
+    /// Whether the record of its messages was damaged. It is then at the end of the turn before it.
+    pub(super) is_lost: bool,
 }
 
 /// The running turn, which is not history yet.
@@ -76,9 +78,17 @@ impl Timeline {
                 let has_message = entry.as_ref().is_none_or(|entry| entry.work.is_none());
                 let own = u64::from(has_message && !outcome.resumed);
                 let end = turns.last().map_or(0, |turn| turn.to);
+                let is_lost = is_lost(&outcome);
+                let (from, to) = if is_lost {
+                    (end, end)
+                } else {
+                    let from = outcome.replies_from.saturating_sub(own);
+                    (from.max(end), outcome.replies_to.max(end))
+                };
                 turns.push(TurnRows {
-                    from: end.max(outcome.replies_from.saturating_sub(own)),
-                    to: outcome.replies_to.max(end),
+                    from,
+                    to,
+                    is_lost,
                     key: entry.as_ref().and_then(|entry| entry.key.clone()),
                     accepted_at: entry.map_or(outcome.at, |entry| entry.accepted_at),
                     outcome,
@@ -113,6 +123,15 @@ impl Timeline {
         turns.find(|turn| (turn.from..turn.to).contains(&position))
     }
 
+    /// Returns whether a damaged turn may have added a message of no known turn.
+    pub(super) fn may_be_lost(&self, position: u64) -> bool {
+        let before = self.turns.iter().filter(|turn| turn.to <= position);
+        let end = before.clone().map(|turn| turn.to).max();
+        before
+            .filter(|turn| Some(turn.to) == end)
+            .any(|turn| turn.is_lost)
+    }
+
     /// The invocation that added a message; none for a copied or imported one.
     pub(super) fn invocation_at(&self, position: u64) -> Option<&str> {
         let turn = self.turn_at(position)?;
@@ -132,6 +151,14 @@ impl Timeline {
     pub(super) fn len(&self) -> u64 {
         self.messages.len() as u64
     }
+}
+
+/// Returns whether a repair has replaced the outcome, whose position is that of the repair.
+fn is_lost(outcome: &StoredOutcome) -> bool {
+    let category = outcome.body.get("category").and_then(Value::as_str);
+    outcome.kind == OutcomeKind::Errored
+        && outcome.replies_from == outcome.replies_to
+        && category == Some("session_load_failed")
 }
 
 /// Returns the calls without a result among the first messages, with their positions.

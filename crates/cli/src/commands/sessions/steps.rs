@@ -29,9 +29,10 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
     let mut latest = None;
     for step in &steps {
         let entry = step.turn.as_ref().map(|turn| turn.entry);
-        if entry != latest || latest.is_none() && text.is_empty() {
+        let origin = Some((entry, step.is_turn_lost));
+        if origin != latest {
             text.push_str(&heading(step));
-            latest = entry;
+            latest = origin;
         }
         text.push_str(&line(step));
     }
@@ -56,6 +57,7 @@ fn to_json(step: &SessionStep) -> Value {
         "name": step.name,
         "text": step.text,
         "turn": turn,
+        "turn_lost": step.is_turn_lost,
         "at": step.turn.as_ref().map(|turn| turn.at.0),
     })
 }
@@ -63,7 +65,12 @@ fn to_json(step: &SessionStep) -> Value {
 /// Returns the line above the steps of an entry.
 fn heading(step: &SessionStep) -> String {
     let Some(turn) = &step.turn else {
-        return "── copied or imported\n".to_owned();
+        let origin = if step.is_turn_lost {
+            "turn unknown: a record was damaged"
+        } else {
+            "copied or imported"
+        };
+        return format!("── {origin}\n");
     };
     let outcome = json!(turn.outcome);
     let outcome = outcome.as_str().unwrap_or("running");
