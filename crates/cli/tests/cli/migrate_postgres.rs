@@ -1,14 +1,18 @@
 //! `logue sessions migrate` between files and PostgreSQL databases.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
+use serde_json::{Value, json};
 use testkit::postgres::{Database, PostgresServer};
 use testkit::soak;
 
 use crate::migrate::comes_back;
 use crate::migrate_scene::{Scene, json_of, on, seed};
 use crate::program::{Ran, folder, logue};
+use crate::waiting::wait_until;
 
 const FILE: &str = "sqlite:file.db";
 /// Sessions of a connection cannot write.
@@ -212,4 +216,86 @@ fn a_session_comes_back_to_a_database_over_others() {
     );
     assert_eq!(sent.status, 0, "{}", sent.stderr);
     comes_back(place, [&first.url(), FILE, &third.url()]);
+}
+
+/// Runs a command while a transaction with a lock is open, and another change before it ends.
+fn while_held(
+    (held, lock): (&Database, &str),
+    command: impl FnOnce() -> Ran + Send,
+    change: impl FnOnce(),
+) -> Ran {
+    let mut holder = held
+        .psql(&held.url())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut statements = holder.stdin.take().unwrap();
+    let begin = format!("BEGIN; {lock}; SELECT 'held';\n");
+    statements.write_all(begin.as_bytes()).unwrap();
+    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap() == "held"));
+    let ran = std::thread::scope(|scope| {
+        let running = scope.spawn(command);
+        let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+        wait_until(
+            || "the command does not wait".to_owned(),
+            || held.query(waiting).unwrap() != "0",
+        );
+        change();
+        statements.write_all(b"COMMIT;\n").unwrap();
+        drop(statements);
+        running.join().unwrap()
+    });
+    assert!(holder.wait().unwrap().success());
+    ran
+}
+
+/// Servers create sessions for a moment and remove them, also while their store is moved.
+#[test]
+fn a_session_that_is_removed_during_a_run_is_left_out() {
+    let Some(server) = PostgresServer::start().unwrap() else {
+        return;
+    };
+    let folder = folder(&[("p.md", "<config model=\"echo:\"/>\n")]);
+    let place = folder.path();
+    let (from, to) = (server.database().unwrap(), server.database().unwrap());
+    let send = |id: &str| {
+        let sent = on(place, &from.url(), &["send", "--agent", "p.md", id, "x"]);
+        assert_eq!(sent.status, 0, "{}", sent.stderr);
+    };
+    let moves = || migrate(place, &from.url(), &to.url(), &["--json"]);
+    let remove = |id: &str| {
+        let removed = from.query(&format!("SELECT logue.delete('{id}', false)"));
+        assert_eq!(removed.unwrap(), "t");
+    };
+    send("a");
+    send("b");
+    // `b` is listed, and removed before its turn.
+    let lock = "SELECT id FROM logue.session WHERE id = 'a' FOR UPDATE";
+    let ran = while_held((&from, lock), moves, || remove("b"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let report = json_of(&ran);
+    assert_eq!(report["moved"][0]["session_id"], "a", "{report}");
+    assert_eq!(report["removed_meanwhile"], json!(["b"]), "{report}");
+    let named = migrate(place, &from.url(), &to.url(), &["b"]);
+    assert_eq!(named.status, 3, "{}", named.stderr);
+    assert!(named.stderr.contains("error[session_not_found]: `b`"));
+    // `c` is removed after it was read; without an end, its copy would be arriving.
+    send("c");
+    let lock = "LOCK TABLE logue.session IN EXCLUSIVE MODE";
+    let ran = while_held((&to, lock), moves, || remove("c"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let report = json_of(&ran);
+    assert_eq!(report["removed_meanwhile"], json!(["c"]), "{report}");
+    let listed = on(place, &to.url(), &["sessions", "list", "--json", "--all"]);
+    let ids: Vec<Value> = listed
+        .stdout
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["session_id"].clone()
+        })
+        .collect();
+    assert_eq!(ids, ["a"], "{}", listed.stdout);
 }

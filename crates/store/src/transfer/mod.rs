@@ -242,6 +242,9 @@ impl Transfer {
     ) -> Result<TransferResult, TransferError> {
         for _ in 0..ATTEMPTS {
             let (hash, result) = self.copy(session).await?;
+            if result == TransferResult::Missing {
+                return self.withdraw(session).await;
+            }
             let (Some(hash), false) = (hash, self.is_copy) else {
                 return Ok(result);
             };
@@ -256,10 +259,28 @@ impl Transfer {
                 Err(error) if error.is_conflict() => {
                     return Ok(TransferResult::InUse { owner: None });
                 }
+                Err(StoreError::NotFound { .. }) => return self.withdraw(session).await,
                 Err(error) => return Err(TransferError::Source(error)),
             }
         }
         Ok(TransferResult::InUse { owner: None })
+    }
+
+    /// Removes the copy of a session that the source no longer has.
+    ///
+    /// Nothing else would end its arrival.
+    async fn withdraw(&self, session: &str) -> Result<TransferResult, TransferError> {
+        let target = &self.target.store;
+        let found = target.location(session).await;
+        let found = found.map_err(TransferError::Target)?;
+        let own = SessionLocation::arriving_owner(&self.source.address);
+        if let Some(SessionLocation::Arriving { from }) = found
+            && SessionLocation::arriving_owner(&from) == own
+        {
+            let removed = target.delete(session).await;
+            removed.map_err(TransferError::Target)?;
+        }
+        Ok(TransferResult::Missing)
     }
 
     /// Copies the record of a session. The hash is `None` if there is no copy.

@@ -25,6 +25,8 @@ pub(super) struct Report<'a> {
     /// The sessions with a finding, each with its code and message.
     failed: Vec<Value>,
     left: Vec<String>,
+    /// The sessions that were listed, and removed before their turn.
+    removed: Vec<String>,
     messages: u64,
     bytes: u64,
     exit: Exit,
@@ -42,6 +44,7 @@ impl<'a> Report<'a> {
             in_use: Vec::new(),
             failed: Vec::new(),
             left: Vec::new(),
+            removed: Vec::new(),
             messages: 0,
             bytes: 0,
             exit: Exit::Done,
@@ -89,12 +92,20 @@ impl<'a> Report<'a> {
                 let problem = format!("was moved to {}, which does not have it", self.to);
                 self.find(session, (Exit::UserCorrectable, "session_moved"), &problem);
             }
-            _ => self.find(
-                session,
-                (Exit::UserCorrectable, "session_not_found"),
-                "not found",
-            ),
+            _ => self.miss(session),
         }
+    }
+
+    /// Adds a session that the source does not have.
+    ///
+    /// One that no argument names was listed, and removed since by a program that uses the source.
+    fn miss(&mut self, session: &str) {
+        if self.arguments.sessions.is_empty() {
+            self.removed.push(session.to_owned());
+            return;
+        }
+        let code = (Exit::UserCorrectable, "session_not_found");
+        self.find(session, code, "not found");
     }
 
     /// Adds a session of a dry run; `None` if it would be transferred.
@@ -203,6 +214,7 @@ impl<'a> Report<'a> {
                 "moved"
             }] = json!(self.done);
             object["moved_before"] = json!(self.already);
+            object["removed_meanwhile"] = json!(self.removed);
             object["messages"] = json!(self.messages);
             object["bytes"] = json!(self.bytes);
             object["dry_run"] = json!(self.arguments.dry_run);
@@ -236,6 +248,7 @@ impl<'a> Report<'a> {
         count(self.already.len(), "moved before");
         count(self.continued.len(), "continued there");
         count(self.left.len(), "not moved");
+        count(self.removed.len(), "removed meanwhile");
         count(self.in_use.len(), "in use: run the same command again");
         count(self.failed.len(), "with errors");
         format!("{}\n", escape_line(&parts.join("; ")))
