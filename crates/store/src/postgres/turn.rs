@@ -84,7 +84,7 @@ pub(super) fn commit(lease: &Lease, commit: &Commit, releases: bool) -> Result<C
         .flagged())
 }
 
-/// Appends messages in the middle of a turn, if the commit does nothing else and they are small.
+/// Appends small messages in the middle of a turn, if the commit does nothing else.
 ///
 /// Its answer is `false` where [`commit`] has to say why it is refused.
 pub(super) fn append(lease: &Lease, commit: &Commit) -> Result<Option<Call>, StoreError> {
