@@ -60,8 +60,8 @@ pub(crate) fn redact<'s>(
             error.message = error.message.replace(secret, "[secret]");
             continue;
         }
-        // As the key of a header, and as the password of an address.
-        for (before, after) in [("Bearer ", ""), ("x-api-key: ", ""), (":", "@")] {
+        // As the key of a header, and as the password or the query of an address.
+        for (before, after) in [("Bearer ", ""), ("x-api-key: ", ""), (":", "@"), ("?", "")] {
             let used = format!("{before}{secret}{after}");
             let replaced = format!("{before}[secret]{after}");
             error.message = error.message.replace(&used, &replaced);
@@ -86,6 +86,11 @@ mod tests {
                 "pass",
                 "http://ana:pass@host pass",
                 "http://ana:[secret]@host pass",
+            ),
+            (
+                "k=abc",
+                "http://host/v1?k=abc k=abc",
+                "http://host/v1?[secret] k=abc",
             ),
             ("abc12345", "bad key abc12345", "bad key [secret]"),
             ("", "nothing", "nothing"),

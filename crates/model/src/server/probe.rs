@@ -139,12 +139,17 @@ impl ServerProbe {
     fn redact(&self, error: ProviderError) -> ProviderError {
         let url = Url::parse(&self.base_url).ok();
         let password = url.as_ref().and_then(Url::password);
+        // A query may contain a key.
+        let query = url.as_ref().and_then(Url::query);
         let values = self.headers.iter().map(|(_, value)| value.as_str());
         // A header value is a scheme and a key.
         let words = values.flat_map(|value| value.split(' '));
         redact(
             error,
-            words.filter(|word| *word != "Bearer").chain(password),
+            words
+                .filter(|word| *word != "Bearer")
+                .chain(password)
+                .chain(query),
         )
     }
 
