@@ -9,8 +9,8 @@ BEGIN
         WHERE substr(id, 1, 1024) = substr(p_id, 1, 1024) AND id = p_id FOR NO KEY UPDATE;
 END $$;
 
--- Appends messages in the middle of a turn, as `commit` does when nothing else changes. `false` says that
--- nothing was changed, and `commit` says why.
+-- Appends messages in the middle of a turn, as `commit` does when nothing else changes. `false` means that
+-- nothing was changed; `commit` then returns the cause.
 CREATE FUNCTION logue.append(p_id bytea, p_epoch bigint, p_owner bytea, p_invocation bytea,
     p_expected bigint, p_messages text[], p_now bigint, p_again boolean)
 RETURNS boolean LANGUAGE plpgsql AS $$
