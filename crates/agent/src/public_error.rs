@@ -38,6 +38,9 @@ pub fn public_detail(bucket: ErrorBucket, code: &str, diagnostic: &str) -> Strin
         ("provider_invalid_response", _) => "the answer of the model server is malformed",
         ("provider_unavailable", _) => "the model server is not available; try again later",
         ("structured_output_invalid", _) => "the answer does not have the required form",
+        ("session_write_conflict", _) => {
+            "another request changed or removed the session; send the message again"
+        }
         ("session_moved", _) => "the session was moved to another store",
         ("session_arriving", _) => "the session is being moved to this store; try again later",
         (_, ErrorBucket::UserCorrectable) => "the agent cannot answer this message",

@@ -93,7 +93,7 @@ impl<'a> SessionLabels<'a> {
 /// Returns the error of a turn whose session was removed since it was read.
 pub(crate) fn replaced(session: &str) -> CliError {
     let session = shown_id(session);
-    let message = format!("the session `{session}` was removed while the message was on its way");
+    let message = format!("the session `{session}` was removed after the message was checked");
     CliError::new(Exit::Busy, "session_write_conflict", message)
         .with_help("nothing was sent: send the message again to begin a new session")
 }

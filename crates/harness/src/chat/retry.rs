@@ -42,7 +42,7 @@ pub enum RetryError {
         session: String,
     },
     /// The session was removed since it was read, also if another one has its id.
-    #[error("the session `{session}` was removed while the request was on its way")]
+    #[error("the session `{session}` was removed after the request was checked")]
     Replaced {
         /// The session.
         session: String,

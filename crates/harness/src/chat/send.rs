@@ -284,7 +284,7 @@ fn busy(session: &str) -> Failure {
 
 /// The error of a message for a session that was removed since it was read.
 fn replaced(session: &str) -> Failure {
-    let what = format!("the session `{session}` was removed while the message was on its way");
+    let what = format!("the session `{session}` was removed after the message was checked");
     let mut failure = Failure::new("session_write_conflict", what);
     failure.help =
         Some("nothing was sent: send the message again to begin a new session".to_owned());

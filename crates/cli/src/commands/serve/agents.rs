@@ -30,7 +30,7 @@ use crate::exit::CliError;
 use crate::setup::output::Output;
 use crate::setup::provider_pool::ProviderPool;
 use crate::setup::session_agent::{AGENT, Agent, AgentPrompt, SessionCommand, TTL};
-use crate::setup::session_labels::SessionLabels;
+use crate::setup::session_labels::{SessionLabels, replaced};
 use crate::setup::settings::Settings;
 use crate::setup::settings::connection_record::ConnectionRecord;
 use crate::setup::store::store_failure;
@@ -262,10 +262,13 @@ impl ServedAgents {
                 if chat.begins || has_agent {
                     return Ok(chat);
                 }
-                // Another request began the session since: its labels apply, such as its rules.
+                // Another request began the session since: its labels apply, such as its rules. A session
+                // that has taken the id after that was not compared with the request.
                 let known = self.session(session).await?;
-                let own = (known.as_ref(), None);
-                self.prepare_read(session, own, parameters).await
+                let known = known.filter(|info| Some(info.created_at) == chat.created_at);
+                let known = known.ok_or_else(|| replaced(session))?;
+                self.prepare_read(session, (Some(&known), None), parameters)
+                    .await
             }
             _ => {
                 let known = self.session(session).await?;
