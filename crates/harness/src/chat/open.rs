@@ -98,9 +98,7 @@ impl<E: Send + 'static> Inner<E> {
             let wanted = usize::try_from(to - at).unwrap_or(PAGE).min(PAGE);
             let page = self.store.history(session, at, wanted).await?;
             if page.is_empty() {
-                return Err(StoreError::Damaged(format!(
-                    "the history of `{session}` ends at {at} and not at {to}"
-                )));
+                return Err(self.shorter_history(session, at, to).await);
             }
             for message in &page {
                 messages.push(message_from_json(message).map_err(|cause| {
@@ -111,6 +109,17 @@ impl<E: Send + 'static> Inner<E> {
             }
         }
         Ok(messages)
+    }
+
+    /// The error of a history that ends early: it is damaged, or its session was removed meanwhile.
+    async fn shorter_history(&self, session: &str, at: u64, to: u64) -> StoreError {
+        match self.store.session(session).await {
+            Ok(Some(info)) if info.seq >= to => StoreError::Damaged(format!(
+                "the history of `{session}` ends at {at} and not at {to}"
+            )),
+            Ok(_) => removed_meanwhile(session),
+            Err(error) => error,
+        }
     }
 
     /// The state that a record stands for. Absent fields start at their defaults.
@@ -148,4 +157,11 @@ pub(super) fn message_from_json(value: &Value) -> Result<ChatMessage, String> {
     let message = ChatMessage::from_json(value).map_err(|error| error.to_string())?;
     message.validate().map_err(|error| error.to_string())?;
     Ok(message)
+}
+
+/// The error of a session that was removed while it was read.
+pub(super) fn removed_meanwhile(session: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("session `{session}` any more"),
+    }
 }

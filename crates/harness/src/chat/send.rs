@@ -12,6 +12,7 @@ use crate::store::{
 };
 
 use super::failure::Failure;
+use super::open::removed_meanwhile;
 use super::options::{BusyPolicy, PausedPolicy, SendOptions};
 use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
@@ -268,11 +269,15 @@ impl<E: Send + 'static> Inner<E> {
         if known.state != EntryState::Settled {
             return Ok(None);
         }
-        let stored = self.store.outcome_of(session, entry).await?;
-        let stored = stored.ok_or_else(|| {
-            StoreError::Damaged(format!("entry {entry} of `{session}` has no outcome"))
-        })?;
-        self.outcome_with_messages(session, &stored).await.map(Some)
+        match self.store.outcome_of(session, entry).await? {
+            Some(stored) => self.outcome_with_messages(session, &stored).await.map(Some),
+            None if self.store.entry(session, entry).await?.is_none() => {
+                Err(removed_meanwhile(session))
+            }
+            None => Err(StoreError::Damaged(format!(
+                "entry {entry} of `{session}` has no outcome"
+            ))),
+        }
     }
 }
 

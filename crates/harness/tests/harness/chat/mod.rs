@@ -4,6 +4,7 @@ mod busy;
 mod listeners;
 mod recovery;
 mod redaction;
+mod removed;
 mod retrying;
 mod sending;
 mod stage;
