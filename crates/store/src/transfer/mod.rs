@@ -169,7 +169,6 @@ impl Transfer {
         match self.plan(session).await? {
             None | Some(TransferResult::InUse { .. }) => {}
             Some(TransferResult::AlreadyMoved) => return self.end_move(session).await,
-            Some(TransferResult::Missing) => return self.withdraw(session).await,
             Some(other) => return Ok(other),
         }
         let lease = match self.lease(session).await? {
