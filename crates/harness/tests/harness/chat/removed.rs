@@ -1,7 +1,7 @@
 //! Sessions that are removed while a turn reads them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logue_harness::chat::{ChatTurnOutcome, SendOptions};
 use logue_harness::store::{MemoryStore, Store, StoreLayer, StoreResult, StoredOutcome};
@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use super::stage::Stage;
 
-/// Removes a session just before its history, or the outcome of an entry, is read.
+/// Removes a session just before its history, or an outcome of an entry, is read.
 #[derive(Default)]
 struct Removing {
     inner: MemoryStore,
     before_history: AtomicBool,
-    before_outcome: AtomicBool,
+    /// The reading of an outcome before which it is removed, counted down to 1.
+    before_outcome: AtomicU32,
 }
 
 impl StoreLayer for Removing {
@@ -46,7 +47,9 @@ impl StoreLayer for Removing {
         entry: u64,
     ) -> StoreResult<'a, Option<StoredOutcome>> {
         Box::pin(async move {
-            if self.before_outcome.load(Ordering::Relaxed) {
+            if self.before_outcome.load(Ordering::Relaxed) > 0
+                && self.before_outcome.fetch_sub(1, Ordering::Relaxed) == 1
+            {
                 Store::delete(&self.inner, session).await?;
                 // As stores that read both by one statement.
                 return Ok(None);
@@ -79,8 +82,9 @@ async fn a_session_that_is_removed_while_it_is_read_is_not_damaged() {
     let keyed = || SendOptions::default().with_idempotency_key("k");
     let chat = stage.harness();
     drop(chat.send_with("s", hello(), keyed()).await);
-    store.before_outcome.store(true, Ordering::Relaxed);
+    // The two readings before it look for a failed turn.
+    store.before_outcome.store(3, Ordering::Relaxed);
     let outcome = chat.send_with("s", hello(), keyed()).await;
     let text = diagnostic(&outcome);
-    assert!(text.contains("there is no "), "{text}");
+    assert!(text.contains("there is no session `s` any more"), "{text}");
 }
